@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn many_long_names_that_are_new_do_not_hide_a_branch_that_moved() {
+    fn many_long_new_names_do_not_hide_a_moved_branch() {
         let mut branches: Vec<String> = (0..40)
             .map(|n| format!("{}{n} new, 1234567", "a".repeat(900)))
             .collect();

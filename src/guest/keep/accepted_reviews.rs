@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ones_are_remembered_each_once() {
+    fn only_the_newest_names_are_kept_each_once() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let state = StateFolder::open(place.path()).expect("opens");
         assert!(!is_noted(&state, "0").expect("read"));

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_a_folder_a_repository_is_found_and_nothing_else() {
+    fn exactly_the_parts_that_make_a_folder_a_repository_are_found() {
         let whole = ["a/HEAD", "a/config", "a/objects/x", "a/refs/y"];
         check(&[], &whole, &["a/HEAD", "a/objects/x", "a/refs/y"]);
         check(

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_saved_is_loaded_and_what_is_broken_knows_nothing() {
+    fn a_saved_cache_is_loaded_and_a_broken_one_is_empty() {
         let state = tempfile::tempdir().expect("a folder");
         let folder = StateFolder::open(state.path()).expect("opens");
         assert_eq!(

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_change_is_told_both_ways() {
+    fn each_kind_of_change_is_reported_in_both_directions() {
         let scene = Scene::new();
         scene.write("same/deep/file", "x");
         scene.write("modified", "old");
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_and_a_file_in_two_places_are_not_renamed_at_random() {
+    fn empty_and_duplicate_files_are_not_reported_as_renames() {
         let scene = Scene::new();
         scene.write("empty", "");
         scene.write("a", "same");

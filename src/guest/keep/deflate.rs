@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_get_smaller_is_left_as_it_is() {
+    fn incompressible_content_is_stored_uncompressed() {
         let noise: Vec<u8> = (0..20_000_u32)
             .flat_map(|n| {
                 super::super::ObjectId::of(&n.to_le_bytes())

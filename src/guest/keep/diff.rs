@@ -277,7 +277,7 @@ mod tests {
     use crate::keep::testing::Scene;
 
     #[test]
-    fn a_difference_shows_text_modes_renames_links_and_binary_files() {
+    fn a_diff_shows_text_modes_renames_links_and_binary_files() {
         let scene = Scene::new();
         scene.write("text", "one\ntwo\n");
         scene.write("image", b"\x89PNG\0\0");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_newline_ends_a_line_and_each_byte_differs_from_any_other() {
+    fn only_a_newline_ends_a_line_and_invalid_bytes_stay_distinct() {
         let hunks = |old: &str, new: &str| LineDiff::of(old, new).hunks();
         assert_eq!(
             hunks("a\rb\nc\n", "a\rB\nc\n"),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_large_to_show_is_not_called_binary() {
+    fn a_text_too_large_to_show_is_not_called_binary() {
         let scene = Scene::new();
         scene.write("large", "line\n");
         let before = scene.take().id;
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_alone_is_shown_whole_if_that_fits_into_an_answer() {
+    fn the_diff_of_a_single_file_is_complete_if_it_fits_into_an_answer() {
         let scene = Scene::new();
         let texts = ["a\n".repeat(MOST_TEXT / 2), "\u{1}".repeat(MOST_TEXT)];
         scene.write("file", &texts[0]);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_difference_is_cut_and_says_so() {
+    fn a_long_diff_is_truncated_and_says_so() {
         let scene = Scene::new();
         let before = scene.take().id;
         for n in 0..30 {

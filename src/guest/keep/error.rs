@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_opened_or_written_says_what_to_do() {
+    fn errors_of_opening_and_writing_name_a_remedy() {
         let told = |source| {
             Error::State {
                 doing: "open",

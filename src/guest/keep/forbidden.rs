@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_let_in_only_where_it_stays_in() {
+    fn only_links_that_stay_in_the_project_are_allowed() {
         for (path, target) in [
             ("a", "b"),
             ("in/a", "../b"),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_what_is_gits_come_no_more_than_those_out_of_the_project() {
+    fn links_into_git_folders_are_refused_like_those_out_of_the_project() {
         let why = |path: &str, target: &str| refusal_of_link(path.as_bytes(), target.as_bytes());
         assert_eq!(
             why("sub/g", "../.GIT/hooks"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn gits_own_names_are_known_in_every_spelling() {
+    fn git_names_are_recognized_in_every_spelling() {
         for name in [
             ".git",
             ".GIT",

@@ -15,7 +15,7 @@ use podbay_soak as soak;
 const GIB: u64 = 1 << 30;
 
 #[test]
-fn few_changes_among_a_hundred_thousand_files_are_found_and_taken_back() {
+fn few_changes_among_a_hundred_thousand_files_are_found_and_undone() {
     let scene = Scene::new();
     let n_in_folder = soak::whole_or(1000, 100);
     for folder in 0..100 {
@@ -44,7 +44,7 @@ fn few_changes_among_a_hundred_thousand_files_are_found_and_taken_back() {
 }
 
 #[test]
-fn five_gigabytes_of_holes_are_copied_as_holes_and_changes_in_them_are_named_and_left() {
+fn a_five_gigabyte_sparse_file_is_copied_with_holes_and_its_changes_named() {
     let scene = Scene::new();
     let sparse = File::create(scene.path("sparse")).expect("made");
     sparse.set_len(5 * GIB).expect("grows");

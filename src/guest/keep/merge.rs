@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_both_sides_come_together_where_they_do_not_touch() {
+    fn separate_changes_of_both_sides_are_merged() {
         check(
             "a\nb\nc\nd\n",
             "A\nb\nc\nd\n",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_touch_are_nobodys_to_decide() {
+    fn adjacent_changes_are_a_conflict() {
         check("a\nb\nc\n", "A\nb\nc\n", "X\nb\nc\n", None);
         check("a\nb\nc\n", "A\nb\nc\n", "a\nB\nc\n", None);
         check("a\nb\n", "a\nx\nb\n", "a\ny\nb\n", None);
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_side_alone_always_has_its_way(base in "[abc\n]{0,40}", side in "[abc\n]{0,40}") {
+        fn a_change_of_one_side_alone_is_kept(base in "[abc\n]{0,40}", side in "[abc\n]{0,40}") {
             let (base, side) = (base.as_bytes(), side.as_bytes());
             prop_assert_eq!(merge(base, side, base), Some(side.to_vec()));
             prop_assert_eq!(merge(base, base, side), Some(side.to_vec()));

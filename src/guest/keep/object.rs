@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shown_form_names_the_same_object() {
+    fn the_displayed_id_is_parsed_back() {
         let id = ObjectId::of(b"");
         assert_eq!(
             id.to_string(),

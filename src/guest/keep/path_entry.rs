@@ -101,7 +101,7 @@ mod tests {
     use crate::keep::testing::Scene;
 
     #[test]
-    fn a_name_that_could_be_another_one_is_looked_for_letter_by_letter() {
+    fn an_ambiguous_name_must_match_exactly() {
         let scene = Scene::new();
         scene.write("Folder/Deep/File", "x");
         for (path, is_there, has_folder) in [

@@ -600,7 +600,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_ambiguous_where_a_file_system_may_take_one_for_another() {
+    fn names_that_a_file_system_may_confuse_are_ambiguous() {
         let change = |path: &[u8]| Change {
             path: BytesPath::from_bytes(path),
             before: None,

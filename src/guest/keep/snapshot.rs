@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_held_hidden_ignored_empty_and_oddly_named() {
+    fn hidden_ignored_empty_and_oddly_named_files_are_captured() {
         let scene = Scene::new();
         scene.write(".gitignore", "target\n");
         scene.write("target/built", "x");
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_is_said() {
+    fn uncaptured_files_are_reported() {
         let scene = Scene::new();
         scene.write("sub/.git/config", "");
         scene.write(".git/config", "");
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_files_that_are_one_hole_is_read_once_and_comes_back_as_holes() {
+    fn files_that_are_one_hole_are_read_once_and_restored_as_holes() {
         const LENGTH: u64 = 8 << 20;
         let scene = Scene::new();
         let make = |name: &str| {
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_too_deep_to_be_named_is_passed_over() {
+    fn a_path_longer_than_the_kernels_limit_is_skipped() {
         let scene = Scene::new();
         let name = "d".repeat(200);
         // Folder by folder: the whole path is longer than the kernel accepts.
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_not_read_again_unless_something_about_it_changed() {
+    fn a_file_is_read_again_only_if_its_metadata_changed() {
         let scene = Scene::new();
         for name in ["same", "times", "moved", "grown"] {
             scene.write(name, "1");
@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cache_knows_and_the_store_has_lost_is_read_again() {
+    fn cached_contents_missing_in_the_store_are_read_again() {
         let scene = Scene::new();
         scene.write("a", "1");
         let stat = nix::sys::stat::lstat(&scene.path("a")).expect("it is there");
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_one_file_are_files_of_their_own() {
+    fn hard_links_are_captured_as_separate_files() {
         let scene = Scene::new();
         scene.write("one", "x");
         fs::hard_link(scene.path("one"), scene.path("two")).expect("linked");
@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn many_files_in_one_folder_and_in_many_are_all_found() {
+    fn many_files_in_one_folder_and_in_many_folders_are_all_found() {
         let scene = Scene::new();
         for n in 0..1_000 {
             scene.write(format!("flat/{n}"), n.to_string());
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_meanwhile_breaks_nothing() {
+    fn files_that_appear_and_disappear_meanwhile_break_nothing() {
         let scene = Scene::new();
         for n in 0..200 {
             scene.write(format!("stays/{n}"), "x");

@@ -96,7 +96,7 @@ mod tests {
     use crate::keep::testing::Scene;
 
     #[test]
-    fn with_all_changes_it_is_the_other_snapshot_and_with_none_the_same() {
+    fn an_edit_with_all_changes_equals_the_other_snapshot() {
         let scene = Scene::new();
         for path in [
             "same/deep/file",

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_is_there_after_opening_again_and_is_stored_once() {
+    fn stored_contents_survive_reopening_and_are_stored_once() {
         let scene = Scene::new();
         let contents: [&[u8]; 4] = [b"", b"small", &vec![7; 100_000], &noise(0, 100_000)];
         let put = add(&mut scene.store(), &contents);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_in_is_refused_and_what_does_still_goes_in() {
+    fn contents_over_the_limit_are_refused_and_smaller_ones_still_stored() {
         let scene = Scene::new();
         let mut store = Store::bounded(&scene.state(), 100_000).expect("opens");
         let put = add(
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn an_addition_that_ends_early_never_was() {
+    fn a_dropped_addition_leaves_nothing() {
         let scene = Scene::new();
         let store = scene.store();
         let addition = store.add();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_pack_costs_what_is_in_it_alone() {
+    fn a_broken_pack_loses_only_its_own_contents() {
         let scene = Scene::new();
         let put = add(&mut scene.store(), &[&noise(0, 1_000)]);
         let objects = scene.state().below("objects").expect("opens");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn pruning_leaves_what_a_kept_snapshot_needs_and_nothing_else() {
+    fn pruning_keeps_exactly_what_the_kept_snapshots_need() {
         let scene = Scene::new();
         scene.write("stays", noise(0, 50_000));
         scene.write("goes", noise(100_000, 200_000));
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_packs_become_one() {
+    fn many_small_packs_are_combined() {
         let scene = Scene::new();
         let mut last = None;
         for n in 0..MANY_PACKS + 6 {

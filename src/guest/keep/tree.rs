@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_read_as_it_was_written_and_half_a_tree_is_none() {
+    fn a_tree_is_decoded_as_encoded_and_a_partial_one_is_an_error() {
         let id = ObjectId::of(b"x");
         let mut tree = Tree(vec![
             (

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_what_was_half_written_is_taken_away() {
+    fn the_log_is_read_back_and_a_partial_last_line_is_removed() {
         let scene = Scene::new();
         let state = scene.state();
         let mut log = TurnLog::load(&state).expect("loads");
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_of_which_something_was_left_is_kept_when_another_one_comes() {
+    fn a_turn_with_paths_left_is_kept_when_another_one_begins() {
         let scene = Scene::new();
         let state = scene.state();
         let mut log = TurnLog::load(&state).expect("loads");
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_says_something_is_kept() {
+    fn the_first_non_empty_line_of_a_message_is_kept() {
         assert_eq!(first_words("\n  fix it \nplease"), "fix it");
         assert_eq!(first_words(&"ä".repeat(100)), "ä".repeat(80));
         assert_eq!(first_words(""), "");

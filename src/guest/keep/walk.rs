@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_with_more_entries_than_may_be_is_refused_and_one_with_as_many_is_not() {
+    fn a_project_over_the_entry_limit_is_refused() {
         let scene = Scene::new();
         for path in ["a", "b/c", "b/d/e"] {
             scene.write(path, "x");

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_said_in_few_words() {
+    fn pending_work_is_described_briefly() {
         let name = |name: &str, old: Option<&str>, n_commits, subject: Option<&str>| PendingRef {
             name: name.into(),
             old: old.map(|digit| digit.repeat(40)),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn many_long_names_that_are_new_do_not_hide_a_branch_that_moved() {
+    fn many_long_new_names_do_not_hide_a_moved_branch() {
         let name = |name: &str, old: Option<&str>| PendingRef {
             name: name.into(),
             old: old.map(|digit| digit.repeat(40)),

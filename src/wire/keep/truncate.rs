@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_session_without_end_goes_in_one_frame() {
+    fn the_report_of_a_huge_session_fits_into_one_frame() {
         let aside = |n: usize| MovedOutRepository {
             left: Some(long(n)),
             problem: Some("x".repeat(5000)),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_of_many_repositories_goes_in_one_frame() {
+    fn a_project_of_many_repositories_fits_into_one_frame() {
         let repository = |n: usize| PreparedRepository {
             hidden: (0..if n == 0 { 300 } else { 0 }).map(long).collect(),
             notes: vec!["x".repeat(4000); if n == 0 { 300 } else { 1 }],
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_at_the_longest_paths_go_in_one_frame() {
+    fn changes_at_the_longest_paths_fit_into_one_frame() {
         let goes = |kept: &Kept| {
             frame::encode(&FromKeeper::Done {
                 id: 1,

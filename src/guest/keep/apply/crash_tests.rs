@@ -56,7 +56,7 @@ fn build(scene: &Scene) -> (ObjectId, ObjectId) {
 
 /// The child process; without the variable it does nothing.
 #[test]
-fn the_process_that_is_killed() {
+fn child_process_of_the_crash_tests() {
     let (Ok(place), Ok(states)) = (env::var(PLACE), env::var(STATES)) else {
         return;
     };
@@ -89,7 +89,7 @@ fn start(scene: &Scene, from: ObjectId, to: ObjectId) -> (Child, impl Iterator<I
     let mut child = Command::new(env::current_exe().expect("this test"))
         .args([
             "--exact",
-            "keep::apply::killed::the_process_that_is_killed",
+            "keep::apply::crash_tests::child_process_of_the_crash_tests",
             "--nocapture",
         ])
         .env(PLACE, scene.folder())
@@ -159,7 +159,7 @@ fn check_whole(scene: &Scene, one: &BTreeMap<PathBuf, String>, other: &BTreeMap<
 }
 
 #[test]
-fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
+fn a_kill_at_any_moment_leaves_whole_files_and_a_resume_finishes() {
     let scene = Scene::new();
     let (before, after) = build(&scene);
     let new = scene.all();
@@ -211,7 +211,7 @@ fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
+fn an_apply_stopped_by_a_full_disk_is_finished_when_there_is_room() {
     let scene = Scene::new();
     let Some(_small) = SmallDisk::mount(scene.root(), "1m") else {
         return;
@@ -262,7 +262,7 @@ fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
 }
 
 #[test]
-fn a_full_disk_leaves_a_file_that_is_to_be_a_folder_and_a_folder_that_is_to_be_a_file() {
+fn a_full_disk_leaves_paths_that_change_their_type_as_they_are() {
     for is_folder in [false, true] {
         let scene = Scene::new();
         let Some(_small) = SmallDisk::mount(scene.root(), "1m") else {
@@ -446,7 +446,7 @@ fn between() -> TypeChangeScene {
 }
 
 #[test]
-fn a_folder_and_a_file_that_change_places_are_finished_or_given_up_wherever_that_was_killed() {
+fn an_exchange_of_folder_and_file_can_be_finished_or_given_up_after_any_kill() {
     let all = [
         TypeChangeScene::new,
         TypeChangeScene::ready,
@@ -464,7 +464,7 @@ fn a_folder_and_a_file_that_change_places_are_finished_or_given_up_wherever_that
 }
 
 #[test]
-fn where_they_cannot_change_places_in_one_step_the_new_one_comes_after_the_old_one() {
+fn without_rename_exchange_the_old_entry_is_removed_before_the_new_one_comes() {
     IS_WITHOUT_FLAGS.set(true);
     for killed in [TypeChangeScene::new, half_ready, between] {
         let turned = killed();
@@ -474,7 +474,7 @@ fn where_they_cannot_change_places_in_one_step_the_new_one_comes_after_the_old_o
 }
 
 #[test]
-fn what_somebody_does_while_a_folder_and_a_file_change_places_is_not_lost() {
+fn concurrent_changes_during_an_exchange_of_folder_and_file_are_not_lost() {
     // A change before the exchange: nothing is started.
     let turned = TypeChangeScene::new();
     turned.scene.write("c/e/mine", "mine");
@@ -520,7 +520,7 @@ fn what_somebody_does_while_a_folder_and_a_file_change_places_is_not_lost() {
 }
 
 #[test]
-fn a_full_disk_stops_a_snapshot_and_breaks_no_other() {
+fn a_snapshot_that_fails_on_a_full_disk_damages_no_other_snapshot() {
     let scene = Scene::new();
     let Some(_small) = SmallDisk::mount(scene.folder().join("state"), "1m") else {
         return;

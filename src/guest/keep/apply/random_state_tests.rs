@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn there_and_back_again_is_the_same(one in state(), other in state()) {
+    fn applying_a_change_and_its_reverse_restores_the_state(one in state(), other in state()) {
         let scene = Scene::new();
         build(&scene, &one);
         back_and_forth(&scene, || build(&scene, &other));

@@ -71,7 +71,7 @@ pub(super) fn back_and_forth(scene: &Scene, act: impl FnOnce()) {
 }
 
 #[test]
-fn every_kind_of_change_is_taken_back_and_made_again() {
+fn every_kind_of_change_can_be_undone_and_redone() {
     let scene = Scene::new();
     scene.write("modified", "old");
     scene.write("deleted/deep/file", "d");
@@ -110,7 +110,7 @@ fn every_kind_of_change_is_taken_back_and_made_again() {
 }
 
 #[test]
-fn what_is_read_only_is_changed_all_the_same_and_stays_read_only() {
+fn a_read_only_file_is_changed_and_stays_read_only() {
     let scene = Scene::new();
     scene.write("closed/file", "1");
     scene.write("closed/kept", "2");
@@ -134,7 +134,7 @@ fn what_is_read_only_is_changed_all_the_same_and_stays_read_only() {
 }
 
 #[test]
-fn a_folder_that_nobody_may_write_to_is_opened_for_the_change_alone() {
+fn a_read_only_folder_is_made_writable_only_during_the_change() {
     let scene = Scene::new();
     scene.write("closed/file", "1");
     let (before, after) = change(&scene, || scene.write("closed/file", "2"));
@@ -159,7 +159,7 @@ fn a_folder_that_nobody_may_write_to_is_opened_for_the_change_alone() {
 }
 
 #[test]
-fn a_folder_that_was_closed_is_opened_again() {
+fn a_folder_made_inaccessible_by_the_change_is_restored() {
     let scene = Scene::new();
     scene.write("closed/file", "1");
     scene.mode("closed", 0o750);
@@ -183,7 +183,7 @@ fn a_folder_that_was_closed_is_opened_again() {
 }
 
 #[test]
-fn what_somebody_else_changed_is_left_and_said() {
+fn files_changed_by_another_program_are_left_and_reported() {
     let scene = Scene::new();
     for path in ["edited", "removed", "mode", "turned", "safe"] {
         scene.write(path, "1");
@@ -226,7 +226,7 @@ fn what_somebody_else_changed_is_left_and_said() {
 }
 
 #[test]
-fn a_folder_with_somebody_elses_file_does_not_become_a_file() {
+fn a_folder_with_an_unknown_file_is_not_replaced_by_a_file() {
     let scene = Scene::new();
     scene.write("place", "a file");
     let (before, after) = change(&scene, || {
@@ -242,7 +242,7 @@ fn a_folder_with_somebody_elses_file_does_not_become_a_file() {
 }
 
 #[test]
-fn lines_of_both_sides_come_together_if_that_is_wanted() {
+fn changes_of_both_sides_are_merged_on_request() {
     let scene = Scene::new();
     scene.write("text", "a\nb\nc\nd\n");
     scene.write("clash", "a\n");
@@ -269,7 +269,7 @@ fn lines_of_both_sides_come_together_if_that_is_wanted() {
 }
 
 #[test]
-fn what_is_never_brought_in_is_refused_and_named() {
+fn forbidden_changes_are_refused_and_named() {
     let scene = Scene::new();
     scene.write("fine", "1");
     let (before, after) = change(&scene, || {
@@ -336,7 +336,7 @@ fn what_is_never_brought_in_is_refused_and_named() {
 }
 
 #[test]
-fn what_is_not_held_of_where_changes_come_from_may_have_been_anything() {
+fn an_uncaptured_file_of_the_source_is_never_assumed_unchanged() {
     let scene = Scene::new();
     fs::File::create(scene.path("large"))
         .expect("made")
@@ -360,7 +360,7 @@ fn what_is_not_held_of_where_changes_come_from_may_have_been_anything() {
 }
 
 #[test]
-fn only_what_is_named_is_applied_with_the_folders_it_needs() {
+fn only_named_paths_and_their_parent_folders_are_applied() {
     let scene = Scene::new();
     scene.write("a", "1");
     scene.write("b", "1");
@@ -386,7 +386,7 @@ fn only_what_is_named_is_applied_with_the_folders_it_needs() {
 }
 
 #[test]
-fn other_names_of_a_file_keep_what_they_show() {
+fn other_hard_links_of_a_replaced_file_keep_their_content() {
     let scene = Scene::new();
     scene.write("one", "1");
     let outside = scene.folder().join("outside");
@@ -398,7 +398,7 @@ fn other_names_of_a_file_keep_what_they_show() {
 }
 
 #[test]
-fn zeros_become_holes_again() {
+fn long_runs_of_zeros_are_written_as_holes() {
     let scene = Scene::new();
     fs::File::create(scene.path("sparse"))
         .expect("made")
@@ -416,7 +416,7 @@ fn zeros_become_holes_again() {
 }
 
 #[test]
-fn links_that_flip_meanwhile_lead_nowhere() {
+fn folders_replaced_by_links_meanwhile_are_never_followed() {
     let scene = Scene::new();
     let outside = scene.folder().join("outside");
     fs::create_dir(&outside).expect("made");
@@ -473,7 +473,7 @@ fn links_that_flip_meanwhile_lead_nowhere() {
 }
 
 #[test]
-fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
+fn a_file_saved_during_its_replacement_is_moved_back() {
     let scene = Scene::new();
     scene.write("file", "1");
     let folder = scene.project().list(b"").expect("opens");
@@ -533,7 +533,7 @@ fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
 }
 
 #[test]
-fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not_stays() {
+fn without_rename_flags_only_an_expected_file_is_replaced() {
     let scene = Scene::new();
     let project = scene.project();
     let folder = project.folder(b"").expect("opens");
@@ -580,7 +580,7 @@ fn is(expected: Option<&Node>) -> impl Fn(&FoundEntry) -> bool {
 }
 
 #[test]
-fn the_end_is_told_before_it_is_forgotten() {
+fn the_outcome_is_reported_before_the_journal_is_removed() {
     let scene = Scene::new();
     scene.write("a", "1");
     let (before, after) = change(&scene, || scene.write("a", "2"));
@@ -610,7 +610,7 @@ fn the_end_is_told_before_it_is_forgotten() {
 }
 
 #[test]
-fn what_is_given_up_stays_as_far_as_it_is() {
+fn an_abandoned_apply_keeps_what_was_done() {
     let scene = Scene::new();
     scene.write("a", "1");
     let (before, after) = change(&scene, || scene.write("a", "2"));
@@ -626,7 +626,7 @@ fn what_is_given_up_stays_as_far_as_it_is() {
 }
 
 #[test]
-fn modes_of_folders_the_projects_own_included_are_told_and_taken_back() {
+fn folder_modes_with_the_projects_own_are_reported_and_restored() {
     let scene = Scene::new();
     scene.write("src/a", "x");
     scene.mode("", 0o750);
@@ -670,7 +670,7 @@ fn modes_of_folders_the_projects_own_included_are_told_and_taken_back() {
 }
 
 #[test]
-fn what_was_in_a_project_whose_own_folder_was_closed_comes_back() {
+fn files_are_restored_in_a_project_whose_own_folder_was_closed() {
     as_user(|| {
         let scene = Scene::new();
         for path in ["gone", "-first/gone", "src/kept"] {

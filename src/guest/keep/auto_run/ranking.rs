@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_and_each_kind_do_not_drown_in_what_is_new() {
+    fn changed_files_and_one_of_each_kind_are_named_before_new_files() {
         let decoys = (0..1000).map(|n| (false, format!("d/{n}.mk"), "a build"));
         let links = (0..1000).map(|n| (false, format!("d/{n}"), "the link x leads to it: a build"));
         let others = [
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_all_named_in_its_order() {
+    fn a_short_list_is_named_completely_and_in_order() {
         let files = ["a/b/Makefile", "Makefile", "a/Makefile"]
             .map(|path| (false, path.to_owned(), "a build"));
         assert_eq!(

@@ -23,7 +23,7 @@ fn running(sample: &Sample, paths: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_links_of_such_names_lead_to_may_run() {
+fn targets_of_links_with_auto_run_names_may_run() {
     let sample = Sample::without_git();
     for folder in ["mk/", "conf/", "deep/er/", "plain/"] {
         sample.write(folder, "");
@@ -91,7 +91,7 @@ fn what_links_of_such_names_lead_to_may_run() {
 }
 
 #[test]
-fn what_git_obeys_may_run_wherever_it_lies_and_whether_it_is_there_or_not() {
+fn paths_that_git_obeys_may_run_whether_they_exist_or_not() {
     let sample = Sample::with_submodules();
     sample.git(&["init", "-q", "deep/nested"]);
     sample.git(&["init", "-q", "--bare", "fixture.git"]);
@@ -147,7 +147,7 @@ fn why(sample: &Sample, path: &str) -> Option<String> {
 }
 
 #[test]
-fn what_hooks_name_runs_by_itself() {
+fn files_named_by_hooks_run_by_themselves() {
     let sample = Sample::new();
     sample.write(
         ".git/hooks/pre-commit",
@@ -169,7 +169,7 @@ fn what_hooks_name_runs_by_itself() {
 }
 
 #[test]
-fn what_a_file_names_that_runs_by_itself_runs_with_it_and_nothing_else() {
+fn only_files_named_by_an_auto_run_file_run_with_it() {
     for (file, text, named, others) in [
         (
             ".envrc",
@@ -243,7 +243,7 @@ fn what_a_file_names_that_runs_by_itself_runs_with_it_and_nothing_else() {
 }
 
 #[test]
-fn the_persons_own_patterns_run_by_themselves_and_of_the_usual_ones_the_table_says() {
+fn user_patterns_run_by_themselves_and_built_in_ones_as_the_table_says() {
     let sample = Sample::new();
     let runs = |patterns: &[&str], path: &str| {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
@@ -307,7 +307,7 @@ fn wholes(sample: &Sample, paths: &[&str]) -> Vec<(String, RunTrigger)> {
 }
 
 #[test]
-fn a_new_folder_of_dependencies_is_named_once_and_judged_as_a_whole() {
+fn a_new_dependency_folder_is_named_once_and_judged_as_a_whole() {
     let modules = [
         "web/",
         "web/node_modules/",

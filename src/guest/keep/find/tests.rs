@@ -40,7 +40,7 @@ fn secrets(found: &FindResult) -> Vec<String> {
 const PEM: &str = "-----BEGIN EC PRIVATE KEY-----\nMHcC\n";
 
 #[test]
-fn secrets_are_found_by_name_and_keys_by_what_is_in_them() {
+fn secrets_are_found_by_name_and_private_keys_by_content() {
     let folder = project(&[
         (".env", "A=1"),
         (".env.example", "A="),
@@ -70,7 +70,7 @@ fn secrets_are_found_by_name_and_keys_by_what_is_in_them() {
 }
 
 #[test]
-fn what_is_ignored_is_found_at_its_top_and_no_deeper() {
+fn ignored_folders_are_searched_at_their_top_only() {
     let folder = project(&[
         (".gitignore", ".env\nbuild/\nnode_modules/\n"),
         (".env", "A=1"),
@@ -88,7 +88,7 @@ fn what_is_ignored_is_found_at_its_top_and_no_deeper() {
 }
 
 #[test]
-fn what_the_person_reveals_is_not_hidden() {
+fn revealed_paths_are_not_hidden() {
     let folder = project(&[
         (".env", "A=1"),
         (".env.test", "A=1"),
@@ -110,7 +110,7 @@ fn what_the_person_reveals_is_not_hidden() {
 }
 
 #[test]
-fn what_runs_by_itself_is_found_as_a_whole_wherever_it_lies() {
+fn auto_run_folders_are_found_as_a_whole_at_any_depth() {
     let folder = project(&[
         (".vscode/tasks.json", "{}"),
         ("sub/.vscode/settings.json", "{}"),
@@ -145,7 +145,7 @@ fn what_runs_by_itself_is_found_as_a_whole_wherever_it_lies() {
 }
 
 #[test]
-fn what_a_link_of_such_a_name_leads_to_is_found_too() {
+fn targets_of_links_with_auto_run_names_are_found() {
     let folder = project(&[("hooks/pre-commit", "x")]);
     symlink("hooks", folder.path().join(".husky")).expect("linked");
     symlink("/etc", folder.path().join(".vscode")).expect("linked");
@@ -161,7 +161,7 @@ fn what_a_link_of_such_a_name_leads_to_is_found_too() {
 }
 
 #[test]
-fn repositories_below_the_top_are_named_whether_folder_or_file() {
+fn nested_git_folders_and_files_are_named() {
     let folder = project(&[
         (".gitignore", "vendor/\n"),
         (".git/config", ""),
@@ -184,7 +184,7 @@ fn repositories_below_the_top_are_named_whether_folder_or_file() {
 }
 
 #[test]
-fn repositories_deep_in_what_is_ignored_are_found_where_there_is_time() {
+fn repositories_deep_in_ignored_folders_are_found_in_time() {
     let folder = project(&[
         (".gitignore", "vendor/\n__pycache__\n"),
         ("vendor/a/b/.git/config", ""),
@@ -219,7 +219,7 @@ fn repositories_deep_in_what_is_ignored_are_found_where_there_is_time() {
 }
 
 #[test]
-fn of_a_link_it_is_the_target_that_is_hidden_where_that_lies_in_the_project() {
+fn a_secret_link_hides_its_target_within_the_project() {
     let folder = project(&[("shared/settings", "A=1")]);
     symlink("shared/settings", folder.path().join(".env")).expect("linked");
     symlink("/etc/passwd", folder.path().join(".env.out")).expect("linked");
@@ -232,7 +232,7 @@ fn of_a_link_it_is_the_target_that_is_hidden_where_that_lies_in_the_project() {
 }
 
 #[test]
-fn names_of_any_bytes_and_files_that_are_none_do_no_harm() {
+fn invalid_names_and_special_files_do_no_harm() {
     let folder = project(&[(".env.a\nb", "A=1")]);
     let bad = std::ffi::OsStr::from_bytes(b".env.\xff");
     fs::write(folder.path().join(bad), "A=1").expect("written");
@@ -250,7 +250,7 @@ fn names_of_any_bytes_and_files_that_are_none_do_no_harm() {
 }
 
 #[test]
-fn a_long_list_keeps_what_stands_near_the_top_and_says_how_much_it_lacks() {
+fn a_long_list_keeps_entries_near_the_top_and_counts_the_rest() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::create_dir(folder.path().join("deep")).expect("made");
     for number in 0..MOST_HIDDEN {
@@ -294,7 +294,7 @@ fn knowing(
 }
 
 #[test]
-fn what_was_covered_stays_so_whatever_commands_did_meanwhile() {
+fn protected_paths_stay_protected_whatever_commands_did() {
     let folder = project(&[
         (".gitignore", "/deploy/\n/pkgs/\n"),
         ("deploy/prod/.env", "A=1"),
@@ -358,7 +358,7 @@ fn what_was_covered_stays_so_whatever_commands_did_meanwhile() {
 }
 
 #[test]
-fn a_flood_of_names_pushes_out_nothing_that_is_known() {
+fn a_flood_of_names_displaces_no_known_path() {
     let folder = project(&[("deep/er/still/.env", "A=1")]);
     for number in 0..MOST_HIDDEN + 10 {
         fs::write(folder.path().join(format!(".env.{number}")), "").expect("written");
@@ -369,7 +369,7 @@ fn a_flood_of_names_pushes_out_nothing_that_is_known() {
 }
 
 #[test]
-fn a_link_of_a_keys_name_hides_the_key_it_leads_to() {
+fn a_link_named_like_a_key_hides_its_target() {
     let folder = project(&[
         ("certs/current", PEM),
         ("certs/public", "-----BEGIN CERTIFICATE-----"),
@@ -380,7 +380,7 @@ fn a_link_of_a_keys_name_hides_the_key_it_leads_to() {
 }
 
 #[test]
-fn without_time_it_says_that_it_did_not_see_all() {
+fn a_search_without_time_reports_that_it_is_incomplete() {
     let folder = project(&[("a/b/c/.env", "A=1")]);
     let found =
         find(folder.path(), &FindOrder::default(), &BTreeSet::new()).expect("looked through");

@@ -9,7 +9,7 @@ use super::settle_case::object;
 use super::settle_case::tree;
 
 #[test]
-fn commits_that_hold_what_may_run_come_only_when_asked() {
+fn commits_with_files_that_may_run_are_imported_only_on_request() {
     let case = SettleCase::of(committed());
     let theirs = case.sample.commit("Makefile", "all:\n");
     case.prepare();
@@ -64,7 +64,7 @@ fn commits_that_hold_what_may_run_come_only_when_asked() {
 }
 
 #[test]
-fn commits_that_hold_what_git_would_obey_come_only_when_asked() {
+fn commits_with_files_that_git_obeys_are_imported_only_on_request() {
     let held = |work: &dyn Fn(&SettleCase), settings: &[(&str, &str)]| -> Vec<String> {
         let case = SettleCase::of(committed());
         for (key, value) in settings {
@@ -135,7 +135,7 @@ fn commits_that_hold_what_git_would_obey_come_only_when_asked() {
 }
 
 #[test]
-fn what_is_only_staged_is_looked_through_where_no_commit_is() {
+fn a_staged_file_is_examined_without_any_commit() {
     for (paths, held) in [
         (&["a", "game/refs/x"][..], &[][..]),
         (&["x/HEAD", "x/commondir"], &["x/HEAD", "x/commondir"]),
@@ -158,7 +158,7 @@ fn what_is_only_staged_is_looked_through_where_no_commit_is() {
 }
 
 #[test]
-fn a_repository_that_the_person_has_committed_goes_on_to_work_and_is_not_made_of_what_is_theirs() {
+fn a_committed_bare_repository_of_the_user_stays_importable() {
     let sample = committed();
     for path in [
         "fixture/HEAD",
@@ -191,7 +191,7 @@ fn held(case: &SettleCase) -> Vec<String> {
 }
 
 #[test]
-fn a_tag_of_something_else_than_a_commit_is_looked_through_as_well() {
+fn tags_of_trees_and_blobs_are_examined() {
     let case = SettleCase::of(committed());
     case.prepare_for(Some("s-1"));
     let (blob, id) = object(
@@ -225,7 +225,7 @@ fn a_tag_of_something_else_than_a_commit_is_looked_through_as_well() {
 
 /// Waits as long as git may examine many commits together, and then a single one.
 #[test]
-fn a_branch_that_holds_more_than_can_be_listed_is_named_and_waits() {
+fn a_branch_with_too_many_paths_to_list_stays_pending_and_is_named() {
     let case = SettleCase::of(committed());
     case.prepare_for(Some("s-1"));
     case.in_session(&["branch", "bomb", &bomb(&case)]);

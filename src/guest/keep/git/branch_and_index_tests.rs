@@ -50,7 +50,7 @@ fn check_spoilt(spoil: impl FnOnce(&SampleSession), expected: &str) {
 }
 
 #[test]
-fn the_index_follows_the_branch_though_the_sessions_cannot_be_read() {
+fn the_index_follows_the_branch_though_the_sessions_is_unreadable() {
     check_spoilt(
         |session| drop(session.git(&["update-index", "--split-index"])),
         "index: is split in two, so what was staged",
@@ -94,7 +94,7 @@ fn the_index_follows_the_branch_though_the_sessions_cannot_be_read() {
 }
 
 #[test]
-fn a_merge_that_the_session_did_not_finish_takes_back_nothing_of_what_it_committed() {
+fn an_unfinished_merge_of_the_session_reverts_none_of_its_commits() {
     let session = session();
     session.git(&["checkout", "-q", "-b", "other", "HEAD~1"]);
     session.sample.commit("b", "other\n");
@@ -132,7 +132,7 @@ fn in_the_middle(of: &str) -> Sample {
 }
 
 #[test]
-fn a_branch_waits_as_long_as_the_person_merges_into_it() {
+fn a_branch_stays_pending_while_the_user_merges_into_it() {
     for of in ["merge", "cherry-pick"] {
         let sample = in_the_middle(of);
         let before = (
@@ -174,7 +174,7 @@ fn a_branch_waits_as_long_as_the_person_merges_into_it() {
 }
 
 #[test]
-fn an_index_with_conflicts_of_a_stash_keeps_its_branch_too() {
+fn an_index_with_stash_conflicts_keeps_its_branch() {
     let session = session();
     session.sample.commit("c", "1\n");
     let sample = session.end();
@@ -198,7 +198,7 @@ fn an_index_with_conflicts_of_a_stash_keeps_its_branch_too() {
 }
 
 #[test]
-fn what_is_committed_is_not_waited_for_in_the_index() {
+fn committed_entries_do_not_block_the_index() {
     let session = session();
     session.git(&["branch", "other"]);
     session.sample.commit("c", "1\n");
@@ -219,7 +219,7 @@ fn what_is_committed_is_not_waited_for_in_the_index() {
 }
 
 #[test]
-fn what_is_staged_and_not_committed_waits_for_its_branch() {
+fn staged_changes_stay_pending_with_their_branch() {
     let session = session();
     session.sample.commit("c", "1\n");
     session.sample.write("b", "staged\n");
@@ -238,7 +238,7 @@ fn what_is_staged_and_not_committed_waits_for_its_branch() {
 }
 
 #[test]
-fn a_branch_that_the_person_went_to_is_not_moved_below_them() {
+fn a_branch_that_the_user_checked_out_is_not_moved_under_them() {
     let sample = Sample::new();
     sample.commit("a", "1\n");
     sample.git(&["branch", "other"]);
@@ -262,7 +262,7 @@ fn a_branch_that_the_person_went_to_is_not_moved_below_them() {
 }
 
 #[test]
-fn where_both_went_to_the_same_branch_the_index_follows_it() {
+fn if_both_switched_to_the_same_branch_the_index_follows_it() {
     let sample = Sample::new();
     sample.commit("a", "1\n");
     sample.git(&["checkout", "-q", "-b", "other"]);
@@ -284,7 +284,7 @@ fn where_both_went_to_the_same_branch_the_index_follows_it() {
 }
 
 #[test]
-fn nobody_is_taken_away_from_a_branch_that_they_work_on() {
+fn the_users_branch_is_not_switched_while_they_work_on_it() {
     let session = session();
     session.git(&["checkout", "-q", "-b", "fx"]);
     session.sample.commit("c", "1\n");

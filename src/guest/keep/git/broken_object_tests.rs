@@ -60,7 +60,7 @@ fn ways_to_break() -> [Damage; 3] {
 }
 
 #[test]
-fn objects_of_a_session_that_broke_are_not_taken_over_and_the_rest_comes() {
+fn damaged_objects_of_a_session_are_not_imported_and_the_rest_is() {
     for (way, is_packed, break_it) in ways_to_break() {
         for what in ["HEAD~1", "HEAD~1^{tree}", "HEAD~1:lost"] {
             let session = session();
@@ -109,7 +109,7 @@ fn objects_of_a_session_that_broke_are_not_taken_over_and_the_rest_comes() {
 }
 
 #[test]
-fn a_repository_that_lost_objects_gets_no_half_and_the_rest_when_it_is_mended() {
+fn a_repository_without_some_objects_gets_the_rest_after_its_repair() {
     for (way, is_packed, break_it) in ways_to_break() {
         for what in ["HEAD", "HEAD^{tree}", "HEAD:b"] {
             let sample = Sample::new();
@@ -165,7 +165,7 @@ fn a_repository_that_lost_objects_gets_no_half_and_the_rest_when_it_is_mended() 
 }
 
 #[test]
-fn an_import_for_which_there_is_no_time_moves_nothing_and_is_done_later() {
+fn an_import_without_time_moves_nothing_and_is_done_later() {
     let session = session();
     session.sample.commit("c", "1\n");
     let sample = session.end();

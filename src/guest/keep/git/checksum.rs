@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn known_sums_are_found() {
+    fn known_checksums_are_computed() {
         check(b"", "da39a3ee5e6b4b0d3255bfef95601890afd80709");
         check(b"abc", "a9993e364706816aba3e25717850c26c9cd0d89d");
         check(

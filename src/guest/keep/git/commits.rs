@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_very_many_branches_not_every_commit_is_counted() {
+    fn commits_are_not_counted_beyond_a_limit() {
         let sample = Sample::new();
         sample.commit("a", "1");
         let session = SampleSession::of(sample);

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_as_git_reads_them() {
+    fn config_is_read_as_git_reads_it() {
         check("", &[]);
         check(
             "\u{feff}# a\n; b\n[core]\n\tBare = false\r\n",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_would_not_read_is_wrong_here_too() {
+    fn syntax_errors_of_git_are_errors_here() {
         for text in [
             "a = b",
             "[a",
@@ -344,12 +344,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_the_reader_fail(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_input_makes_the_reader_panic(text in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&text);
         }
 
         #[test]
-        fn what_is_written_is_read_again(
+        fn written_config_is_read_back(
             subsection in proptest::option::of("[^\r\n\0]{0,9}"),
             value in "[^\r\0\u{8}]{0,20}",
         ) {

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_a_repository_is_found() {
+    fn every_kind_of_repository_and_git_file_is_found() {
         let sample = Sample::with_submodules();
         sample.git(&["init", "-q", "deep/er/nested"]);
         sample.git(&["init", "-q", "--bare", "bare.git"]);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_repository_whose_names_cannot_be_listed_is_moved_aside() {
+    fn a_bare_repository_that_cannot_be_listed_is_moved_out() {
         let sample = Sample::without_git();
         for folder in ["whole", "in/side", "mixed", "shut"] {
             sample.write(&format!("{folder}/keep"), "x");
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_in_several_steps_finds_each_once() {
+    fn a_search_in_several_steps_finds_each_repository_once() {
         let sample = Sample::without_git();
         for n in 0..7 {
             sample.write(&format!("shut/{n}/.git"), "gitdir: x");
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_somebody_else_that_only_lets_through_is_named() {
+    fn a_folder_of_another_user_that_cannot_be_listed_is_named() {
         let sample = Sample::without_git();
         sample.write("src/file", "x");
         fs::create_dir_all(sample.path("open/theirs")).expect("made");
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_looked_at_is_said() {
+    fn folders_that_could_not_be_searched_are_reported() {
         let sample = Sample::new();
         sample.write("a/b/c", "x");
         let project = UntrustedFolder::open(&sample.path("")).expect("opens");

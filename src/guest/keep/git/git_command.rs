@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_repository_names_is_started() {
+    fn no_program_named_by_a_repository_is_started() {
         let sample = Sample::new();
         sample.commit("a", "1");
         let hook = sample.path(".git/hooks/reference-transaction");
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_ended() {
+    fn a_command_that_does_not_end_is_killed() {
         let sample = Sample::new();
         nix::unistd::mkfifo(
             &sample.path(".git/index"),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_files_are_neither_changed_nor_new_nor_committed() {
+    fn masked_files_are_neither_changed_nor_new_nor_committed() {
         let sample = Sample::new();
         for path in [".env", ".aws/credentials", ".awsome", "a/.env"] {
             sample.write(path, "secret");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_of_a_hidden_file_can_be_read_and_the_file_is_named() {
+    fn committed_versions_of_a_masked_file_stay_readable_and_it_is_named() {
         let sample = Sample::new();
         sample.write(".gitignore", ".env.local\n");
         for path in [".env", ".env.local"] {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_seen_from_the_folder_that_git_works_in() {
+    fn masked_paths_are_made_relative_to_the_working_tree() {
         let paths = ["sub/.env", "sub", "subs/.env", ".env"].map(BytesPath::from);
         assert_eq!(below(&paths, b"sub"), [b".env"]);
         assert_eq!(below(&paths, b"").len(), 4);

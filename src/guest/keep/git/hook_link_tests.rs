@@ -35,7 +35,7 @@ fn texts(obeyed: ObeyedPaths) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn what_a_hook_is_a_link_to_is_obeyed() {
+fn the_target_of_a_hook_link_is_obeyed() {
     let sample = Sample::with_submodules();
     sample.write("scripts/pc", "x");
     sample.write("own/scripts/pc", "x");
@@ -80,7 +80,7 @@ fn what_a_hook_is_a_link_to_is_obeyed() {
 }
 
 #[test]
-fn what_the_folder_of_hooks_is_a_link_to_is_obeyed_with_what_links_in_it_lead_to() {
+fn the_target_of_a_hooks_folder_link_is_obeyed_with_links_in_it() {
     let sample = Sample::with_submodules();
     sample.write("scripts/lib/pc", "x");
     sample.write("gh/deep/x", "x");
@@ -109,7 +109,7 @@ fn what_the_folder_of_hooks_is_a_link_to_is_obeyed_with_what_links_in_it_lead_to
 }
 
 #[test]
-fn hooks_of_a_repository_elsewhere_that_are_links_to_its_worktree_are_obeyed() {
+fn hooks_elsewhere_that_link_into_the_worktree_are_obeyed() {
     let linked = LinkedSample::new();
     linked.sample.write("scripts/pc", "x");
     let place = linked.sample.path("").display().to_string();
@@ -135,7 +135,7 @@ fn hooks_of_a_repository_elsewhere_that_are_links_to_its_worktree_are_obeyed() {
 }
 
 #[test]
-fn links_in_a_folder_of_hooks_that_settings_name_are_followed() {
+fn links_in_a_configured_hooks_folder_are_followed() {
     let sample = Sample::with_submodules();
     for path in ["scripts/pc", "sub/scripts/pc", "scripts/other"] {
         sample.write(path, "x");
@@ -163,7 +163,7 @@ fn links_in_a_folder_of_hooks_that_settings_name_are_followed() {
 }
 
 #[test]
-fn settings_that_are_links_are_obeyed_where_they_lead() {
+fn the_target_of_a_config_link_is_obeyed() {
     let sample = Sample::with_submodules();
     sample.write("hooks/x", "x");
     sample.write("sub/own/x", "x");

@@ -53,7 +53,7 @@ fn commit_of(session: &SampleSession, tree: &str, branch: &str) -> String {
 }
 
 #[test]
-fn settings_and_hooks_of_a_session_start_nothing() {
+fn config_and_hooks_of_a_session_start_no_program() {
     let session = session();
     session.sample.commit("b", "1\n");
     session.git(&["checkout", "-q", "-b", "other"]);
@@ -118,7 +118,7 @@ fn settings_and_hooks_of_a_session_start_nothing() {
 }
 
 #[test]
-fn trees_that_would_write_into_git_folders_do_not_come_back() {
+fn trees_with_paths_into_git_folders_are_not_imported() {
     let session = session();
     let blob = object(&session, "blob", b"#!/bin/sh\n");
     let inner = object(
@@ -173,7 +173,7 @@ fn trees_that_would_write_into_git_folders_do_not_come_back() {
 }
 
 #[test]
-fn what_is_no_reference_is_not_read_as_one() {
+fn invalid_references_are_not_read() {
     let session = session();
     let head = session.git(&["rev-parse", "HEAD"]);
     let git = session.sample.path(".git");
@@ -219,7 +219,7 @@ fn what_is_no_reference_is_not_read_as_one() {
 }
 
 #[test]
-fn a_file_and_a_folder_of_one_name_do_not_block_the_rest() {
+fn conflicting_reference_names_do_not_block_the_others() {
     let session = session();
     let head = session.git(&["rev-parse", "HEAD"]).trim().to_owned();
     let git = session.sample.path(".git");
@@ -240,7 +240,7 @@ fn a_file_and_a_folder_of_one_name_do_not_block_the_rest() {
 }
 
 #[test]
-fn a_branch_is_a_commit_that_is_there() {
+fn a_branch_must_point_to_an_existing_commit() {
     let session = session();
     let blob = object(&session, "blob", b"x");
     let git = session.sample.path(".git");
@@ -268,7 +268,7 @@ fn a_branch_is_a_commit_that_is_there() {
 }
 
 #[test]
-fn objects_are_borrowed_from_the_session_and_from_nowhere_else() {
+fn objects_are_borrowed_only_from_the_session() {
     let other = Sample::new();
     let secret = other.commit("secret", "of another repository");
     let session = session();
@@ -297,7 +297,7 @@ fn objects_are_borrowed_from_the_session_and_from_nowhere_else() {
 }
 
 #[test]
-fn an_object_that_is_not_what_it_is_named_after_is_refused() {
+fn an_object_with_a_wrong_id_is_refused() {
     let session = session();
     let good = session.sample.commit("b", "good");
     let other = object(&session, "blob", b"evil");
@@ -348,7 +348,7 @@ fn an_index_with_paths_into_git_folders_is_refused() {
 }
 
 #[test]
-fn trees_that_an_index_only_claims_to_have_are_not_believed() {
+fn forged_cache_trees_of_an_index_are_ignored() {
     // The tree extension contradicts the entries.
     let session = session();
     session.sample.commit("b", "1");
@@ -380,7 +380,7 @@ fn trees_that_an_index_only_claims_to_have_are_not_believed() {
 }
 
 #[test]
-fn words_on_a_stash_do_nothing_to_a_terminal() {
+fn a_stash_message_cannot_control_the_terminal() {
     let session = session();
     session.sample.write("a", "2\n");
     session.git(&["stash", "-q"]);
@@ -399,7 +399,7 @@ fn words_on_a_stash_do_nothing_to_a_terminal() {
 }
 
 #[test]
-fn names_of_our_own_in_the_real_repository_never_stay() {
+fn temporary_references_in_the_real_repository_are_removed() {
     let session = session();
     session.sample.commit("b", "1");
     let sample = session.end();

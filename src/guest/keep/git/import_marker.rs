@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locks_of_an_import_that_was_killed_go_and_others_stay() {
+    fn locks_of_a_killed_import_are_removed_and_others_stay() {
         let sample = Sample::new();
         let state = sample.beside("state");
         fs::create_dir(&state).expect("made");

@@ -23,7 +23,7 @@ fn session() -> SampleSession {
 }
 
 #[test]
-fn a_branch_that_the_person_rebases_meanwhile_is_left_to_them() {
+fn a_branch_that_the_user_is_rebasing_is_not_moved() {
     let session = session();
     session.git(&["branch", "side"]);
     session.sample.commit("c", "1\n");
@@ -83,7 +83,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_full_disk_stops_an_import_which_is_done_when_there_is_room() {
+fn an_import_stopped_by_a_full_disk_is_done_when_there_is_room() {
     let session = session();
     // Compression does not halve this.
     let noise: String = (1_u64..50_000)
@@ -155,7 +155,7 @@ fn a_full_disk_stops_an_import_which_is_done_when_there_is_room() {
 }
 
 #[test]
-fn a_branch_that_does_not_come_is_not_checked_out() {
+fn a_branch_that_is_not_imported_is_not_checked_out() {
     let session = session();
     session.sample.commit("c", "1\n");
     session.git(&["checkout", "-q", "-b", "new"]);
@@ -200,7 +200,7 @@ fn a_branch_that_does_not_come_is_not_checked_out() {
 }
 
 #[test]
-fn a_repository_that_broke_meanwhile_is_left_alone_until_it_is_mended() {
+fn a_damaged_repository_is_left_alone_until_it_is_repaired() {
     let session = session();
     session.sample.commit("c", "1\n");
     let sample = session.end();
@@ -237,7 +237,7 @@ fn a_repository_that_broke_meanwhile_is_left_alone_until_it_is_mended() {
 }
 
 #[test]
-fn a_name_of_the_persons_that_is_broken_keeps_no_other_from_coming() {
+fn a_broken_reference_of_the_user_does_not_block_an_import() {
     let is_file = "holds no name of an object: git cannot follow it; mend the file, or remove it";
     let is_lost = "stands for an object that is not there; mend that, or `git update-ref -d refs/heads/broken` removes the name";
     for (broken, why) in [
@@ -285,7 +285,7 @@ fn a_name_of_the_persons_that_is_broken_keeps_no_other_from_coming() {
 }
 
 #[test]
-fn a_repository_that_has_no_head_is_said_to_have_none() {
+fn a_repository_without_head_is_reported_as_such() {
     let sample = Sample::new();
     sample.commit("a", "1\n");
     let head = fs::read(sample.path(".git/HEAD")).expect("read");
@@ -312,7 +312,7 @@ fn a_repository_that_has_no_head_is_said_to_have_none() {
 }
 
 #[test]
-fn a_broken_repository_gets_no_session_of_its_own() {
+fn no_session_folder_is_prepared_for_a_damaged_repository() {
     for (path, broken, problem) in [
         ("index", "nonsense", "it ends too early"),
         (

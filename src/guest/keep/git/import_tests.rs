@@ -38,7 +38,7 @@ fn commit(session: &SampleSession, path: &str, text: &str) -> String {
 }
 
 #[test]
-fn commits_branches_tags_and_what_is_staged_come_back() {
+fn commits_branches_tags_and_staged_changes_are_imported() {
     let session = session();
     let main = commit(&session, "a file", "2\n");
     session.git(&["checkout", "-q", "-b", "other"]);
@@ -80,7 +80,7 @@ fn commits_branches_tags_and_what_is_staged_come_back() {
 }
 
 #[test]
-fn names_that_git_would_take_for_others_stay_in_the_session() {
+fn ambiguous_reference_names_stay_in_the_session() {
     let sample = sample();
     let head = sample.git(&["rev-parse", "HEAD"]);
     sample.git(&["update-ref", "refs/remotes/origin/main", head.trim()]);
@@ -126,7 +126,7 @@ fn names_that_git_would_take_for_others_stay_in_the_session() {
 }
 
 #[test]
-fn a_session_that_did_nothing_leaves_everything_as_it_is() {
+fn a_session_without_changes_changes_nothing() {
     let session = session();
     session.git(&["status"]);
     let sample = session.end();
@@ -143,7 +143,7 @@ fn a_session_that_did_nothing_leaves_everything_as_it_is() {
 }
 
 #[test]
-fn what_the_person_staged_stays_staged() {
+fn staged_changes_of_the_user_stay_staged() {
     let sample = sample();
     sample.write("b", "theirs\n");
     sample.write("intended", "x");
@@ -171,7 +171,7 @@ fn what_the_person_staged_stays_staged() {
 }
 
 #[test]
-fn both_staged_the_same_file_and_the_persons_stays() {
+fn if_both_staged_the_same_file_the_users_stays() {
     let session = session();
     session.sample.write("b", "session\n");
     session.git(&["add", "b"]);
@@ -246,7 +246,7 @@ fn check_file_and_folder(person: &str, session_has: &str, is_committed: bool) {
 }
 
 #[test]
-fn a_file_and_a_folder_of_one_name_are_not_put_into_one_index() {
+fn a_file_and_a_folder_of_one_name_are_not_merged_into_one_index() {
     // Adjacent in the order of an index, and with `x.txt` between.
     for (person, session_has) in [
         ("y", "y/c"),
@@ -262,7 +262,7 @@ fn a_file_and_a_folder_of_one_name_are_not_put_into_one_index() {
 }
 
 #[test]
-fn a_name_that_begins_like_a_file_is_not_below_it() {
+fn a_name_with_a_files_name_as_prefix_is_not_below_it() {
     let session = session();
     session.sample.write("b.d/c", "session\n");
     session.git(&["add", "b.d/c"]);
@@ -281,7 +281,7 @@ fn a_name_that_begins_like_a_file_is_not_below_it() {
 }
 
 #[test]
-fn nothing_that_the_session_says_of_files_hides_a_change() {
+fn flags_and_metadata_of_the_sessions_index_hide_no_change() {
     let session = session();
     commit(&session, "c", "1\n");
     session.sample.write("b", "changed\n");
@@ -299,7 +299,7 @@ fn nothing_that_the_session_says_of_files_hides_a_change() {
 }
 
 #[test]
-fn stashes_come_on_top_and_none_is_lost() {
+fn stashes_are_added_on_top_and_none_is_lost() {
     let sample = sample();
     for text in ["first", "second"] {
         sample.write("b", text);
@@ -403,7 +403,7 @@ fn take(sample: &Sample, step: Step) {
 }
 
 #[test]
-fn odd_names_come_back_as_they_are_committed_and_staged() {
+fn odd_file_names_are_imported_as_committed_and_staged() {
     for (about, steps) in ODD_NAMES {
         let session = session();
         let (staged, committed) = steps.split_last().expect("a step");
@@ -437,7 +437,7 @@ fn odd_names_come_back_as_they_are_committed_and_staged() {
 }
 
 #[test]
-fn a_rebase_and_a_commit_without_a_branch_come_back() {
+fn a_rebase_and_a_commit_of_a_detached_head_are_imported() {
     let sample = sample();
     sample.git(&["checkout", "-q", "-b", "side", "HEAD~1"]);
     sample.commit("side", "1");
@@ -460,7 +460,7 @@ fn a_rebase_and_a_commit_without_a_branch_come_back() {
 }
 
 #[test]
-fn a_first_commit_comes_back() {
+fn a_first_commit_is_imported() {
     let session = SampleSession::of(Sample::new());
     commit(&session, "a", "1");
     let sample = session.end();
@@ -497,7 +497,7 @@ fn a_shallow_clone_stays_shallow() {
 }
 
 #[test]
-fn submodules_come_back_one_in_another() {
+fn nested_submodules_are_imported() {
     let session = SampleSession::of(Sample::with_submodules());
     for folder in ["sub/deeper", "sub", ""] {
         session.sample.write(&format!("{folder}/file"), "changed");
@@ -542,7 +542,7 @@ fn submodules_come_back_one_in_another() {
 }
 
 #[test]
-fn a_branch_that_moved_meanwhile_is_refused_and_the_others_come_back() {
+fn a_branch_moved_by_the_user_is_refused_and_the_others_are_imported() {
     let session = session();
     commit(&session, "c", "1\n");
     session.git(&["checkout", "-q", "-b", "other"]);
@@ -577,7 +577,7 @@ fn a_branch_that_moved_meanwhile_is_refused_and_the_others_come_back() {
 }
 
 #[test]
-fn the_index_stays_where_the_branch_that_is_checked_out_was_refused() {
+fn the_index_stays_if_the_checked_out_branch_was_refused() {
     let session = session();
     commit(&session, "c", "1\n");
     let sample = session.end();
@@ -594,7 +594,7 @@ fn the_index_stays_where_the_branch_that_is_checked_out_was_refused() {
 }
 
 #[test]
-fn what_is_checked_out_here_meanwhile_stays_checked_out() {
+fn another_checkout_of_the_user_meanwhile_stays() {
     let session = session();
     session.git(&["checkout", "-q", "-b", "other"]);
     commit(&session, "c", "1\n");
@@ -618,7 +618,7 @@ fn what_is_checked_out_here_meanwhile_stays_checked_out() {
 }
 
 #[test]
-fn a_branch_of_another_worktree_is_refused() {
+fn a_branch_checked_out_in_another_worktree_is_refused() {
     let sample = sample();
     let elsewhere = sample.beside("elsewhere").display().to_string();
     sample.git(&["worktree", "add", "-q", &elsewhere, "feature/gr\u{fc}n"]);
@@ -660,7 +660,7 @@ fn a_merge_with_conflicts_stays_in_the_session() {
 }
 
 #[test]
-fn an_index_that_git_works_on_here_is_left_alone() {
+fn a_locked_index_is_left_alone() {
     let session = session();
     commit(&session, "c", "1\n");
     let sample = session.end();
@@ -682,7 +682,7 @@ fn an_index_that_git_works_on_here_is_left_alone() {
 }
 
 #[test]
-fn importing_again_says_the_same_and_changes_nothing() {
+fn a_repeated_import_reports_the_same_and_changes_nothing() {
     let session = session();
     commit(&session, "c", "1\n");
     session.git(&["checkout", "-q", "-b", "other"]);
@@ -703,7 +703,7 @@ fn importing_again_says_the_same_and_changes_nothing() {
 }
 
 #[test]
-fn a_worktree_of_a_bare_repository_gets_commits_on_the_branch_that_its_head_names() {
+fn a_worktree_of_a_bare_repository_gets_commits_on_its_heads_branch() {
     for settings in [
         &[&["config", "core.bare", "true"][..]][..],
         &[
@@ -741,7 +741,7 @@ fn a_worktree_of_a_bare_repository_gets_commits_on_the_branch_that_its_head_name
 }
 
 #[test]
-fn a_linked_worktree_gets_what_was_done_in_it() {
+fn work_in_a_linked_worktree_is_imported() {
     let linked = LinkedSample::new();
     let sample = &linked.sample;
     let pointer = fs::read(sample.path(".git")).expect("read");

@@ -306,13 +306,13 @@ mod tests {
     }
 
     #[test]
-    fn every_version_is_read_and_git_reads_what_is_written() {
+    fn every_index_version_is_read_and_git_reads_what_is_written() {
         check("3");
         check("4");
     }
 
     #[test]
-    fn what_is_not_whole_is_told_apart() {
+    fn split_and_sparse_indexes_are_recognized() {
         let sample = Sample::new();
         sample.write("a", "x");
         sample.git(&["add", "-A"]);
@@ -335,7 +335,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_the_reader_fail(version in 2_u32..5, n in 0_u32..9, rest in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn no_input_makes_the_reader_panic(version in 2_u32..5, n in 0_u32..9, rest in proptest::collection::vec(any::<u8>(), 0..400)) {
             let mut bytes = b"DIRC".to_vec();
             bytes.extend(version.to_be_bytes());
             bytes.extend(n.to_be_bytes());

@@ -22,10 +22,10 @@ use podbay_wire::keep::ImportedGit;
 
 /// Tells the child process where to work.
 const PLACE: &str = "PODBAY_TEST_IMPORT";
-const NAME: &str = "keep::git::killed::an_import_that_was_killed_is_done_by_the_next";
+const NAME: &str = "keep::git::killed_import_tests::a_killed_import_is_finished_by_the_next";
 
 #[test]
-fn an_import_that_was_killed_is_done_by_the_next() {
+fn a_killed_import_is_finished_by_the_next() {
     if let Some(place) = std::env::var_os(PLACE) {
         import_at(Path::new(&place), "project/.git");
         return;

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_followed_out_of_the_project_and_in_again() {
+    fn links_out_of_the_project_and_back_in_are_followed() {
         let sample = Sample::without_git();
         sample.write("real/deep/x", "x");
         let place = sample.path("").display().to_string();

@@ -22,7 +22,7 @@ fn not_imported(settled: &SettledGit) -> Vec<String> {
 }
 
 #[test]
-fn what_a_live_session_committed_beside_its_files_and_may_run_is_named() {
+fn auto_run_files_only_in_commits_of_a_live_session_are_named() {
     let case = SettleCase::of(committed());
     case.prepare();
     case.in_session(&["checkout", "-q", "-b", "side"]);
@@ -55,7 +55,7 @@ fn what_a_live_session_committed_beside_its_files_and_may_run_is_named() {
 /// The file is read-only in the sandbox; a commit of it would still change it with the next
 /// checkout.
 #[test]
-fn what_a_live_session_committed_of_what_git_obeys_stays_with_it() {
+fn commits_of_a_live_session_that_change_obeyed_files_stay_in_it() {
     let hooked = |work: &dyn Fn(&SettleCase)| {
         let sample = committed();
         sample.commit(".githooks/pre-commit", "exit 0\n");
@@ -151,7 +151,7 @@ fn what_a_live_session_committed_of_what_git_obeys_stays_with_it() {
 }
 
 #[test]
-fn links_that_lead_out_or_to_what_is_gits_are_named_and_others_are_not() {
+fn only_links_that_lead_out_or_into_git_folders_are_named() {
     let held = |is_reviewed: bool| -> Vec<String> {
         let case = SettleCase::of(committed());
         case.prepare();
@@ -196,7 +196,7 @@ fn links_that_lead_out_or_to_what_is_gits_are_named_and_others_are_not() {
 }
 
 #[test]
-fn what_is_below_the_top_is_named_by_its_path_in_the_project() {
+fn files_of_nested_repositories_are_named_by_their_project_paths() {
     let case = with_two_below();
     case.prepare();
     case.commit_in("deep/two", "below/1", "package.json");
@@ -214,8 +214,8 @@ fn what_is_below_the_top_is_named_by_its_path_in_the_project() {
 }
 
 #[test]
-#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_that_holds_more_than_can_be_listed_is_named_and_waits`"]
-fn what_holds_more_than_can_be_listed_is_not_taken_over_from_a_live_session_either() {
+#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_with_too_many_paths_to_list_stays_pending_and_is_named`"]
+fn tips_with_too_many_paths_are_not_imported_from_a_live_session() {
     let case = SettleCase::of(committed());
     case.prepare();
     let bomb = bomb(&case);
@@ -248,8 +248,8 @@ fn what_holds_more_than_can_be_listed_is_not_taken_over_from_a_live_session_eith
 }
 
 #[test]
-#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_that_holds_more_than_can_be_listed_is_named_and_waits`"]
-fn what_is_checked_out_and_staged_stays_with_a_commit_that_holds_too_much() {
+#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_with_too_many_paths_to_list_stays_pending_and_is_named`"]
+fn checkout_and_index_stay_with_a_commit_that_holds_too_much() {
     for detached in [false, true] {
         let case = SettleCase::of(committed());
         case.prepare();
@@ -296,7 +296,7 @@ fn what_is_checked_out_and_staged_stays_with_a_commit_that_holds_too_much() {
 }
 
 #[test]
-fn many_files_that_are_committed_at_once_are_looked_through() {
+fn many_files_in_one_commit_are_examined() {
     let case = SettleCase::of(committed());
     case.prepare();
     // Their paths are longer together than the limit of other git output.

@@ -59,7 +59,7 @@ fn branches(sample: &Sample, n: usize, file: &str) {
 }
 
 #[test]
-fn what_is_checked_out_is_named_where_not_all_branches_are() {
+fn the_checked_out_branch_is_named_though_not_all_are() {
     let session = session();
     session.git(&["checkout", "-q", "-b", "zz"]);
     session.sample.commit("c", "1\n");
@@ -91,7 +91,7 @@ fn what_is_checked_out_is_named_where_not_all_branches_are() {
 }
 
 #[test]
-fn twelve_thousand_branches_come_with_what_is_checked_out() {
+fn twelve_thousand_branches_are_imported_with_the_checkout() {
     let session = session();
     let n_own = soak::whole_or(2_000, 200);
     branches(&session.sample, n_own, "c");
@@ -134,7 +134,7 @@ fn twelve_thousand_branches_come_with_what_is_checked_out() {
 }
 
 #[test]
-fn where_there_is_no_time_for_all_what_is_checked_out_comes_and_the_rest_goes_on_from_there() {
+fn an_import_out_of_time_does_the_checkout_and_continues_later() {
     let session = session();
     for n in 0..3 {
         session.git(&["branch", &format!("b{n}")]);
@@ -210,7 +210,7 @@ fn import_first(sample: &Sample) -> podbay_wire::keep::ImportedRepository {
 }
 
 #[test]
-fn one_of_many_that_cannot_come_keeps_no_other_from_coming() {
+fn one_branch_that_fails_blocks_none_of_many_others() {
     let session = session();
     branches(&session.sample, 40, "c");
     let sample = session.end();
@@ -239,8 +239,8 @@ fn one_of_many_that_cannot_come_keeps_no_other_from_coming() {
 }
 
 #[test]
-#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_that_holds_more_than_can_be_listed_is_named_and_waits`"]
-fn one_of_many_that_holds_too_much_is_found_and_what_makes_a_repository_is_named() {
+#[ignore = "just soak: git is given up after its 8 and 4 seconds, as in `a_branch_with_too_many_paths_to_list_stays_pending_and_is_named`"]
+fn one_oversized_tip_among_many_is_found_and_repository_parts_named() {
     let case = SettleCase::of(committed());
     case.prepare();
     let bomb = bomb(&case);

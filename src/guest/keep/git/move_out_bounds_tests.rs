@@ -101,7 +101,7 @@ fn pair(path: &str, left: &str) -> (String, String) {
 }
 
 #[test]
-fn the_bounds_hold_for_all_that_is_moved_together() {
+fn the_size_limit_is_shared_by_all_moved_repositories() {
     let case = BoundsCase::new();
     for name in ["a", "b", "c", "d"] {
         case.repository(name, MB);
@@ -137,7 +137,7 @@ fn the_bounds_hold_for_all_that_is_moved_together() {
 }
 
 #[test]
-fn the_number_of_files_has_a_bound_for_all_together() {
+fn the_file_limit_is_shared_by_all_moved_repositories() {
     let case = BoundsCase::new();
     for n in 0..6 {
         case.sample.write(&format!("{n}/.git"), "gitdir: x");
@@ -151,7 +151,7 @@ fn the_number_of_files_has_a_bound_for_all_together() {
 }
 
 #[test]
-fn a_hole_in_a_file_stays_one_and_takes_no_room() {
+fn holes_in_files_stay_holes_and_do_not_count() {
     let case = BoundsCase::new();
     case.repository("new", 0);
     let length = 3 << 30;
@@ -177,7 +177,7 @@ fn a_hole_in_a_file_stays_one_and_takes_no_room() {
 }
 
 #[test]
-fn a_disk_that_fills_up_keeps_no_half_and_nothing_in() {
+fn a_full_disk_leaves_no_half_copy_and_no_repository_in_the_project() {
     let case = BoundsCase::new();
     for (name, bytes) in [("a", MB / 4), ("b", 2 * MB), ("c", 1000)] {
         case.repository(name, bytes);
@@ -210,7 +210,7 @@ fn a_disk_that_fills_up_keeps_no_half_and_nothing_in() {
 }
 
 #[test]
-fn what_stays_because_it_is_too_large_is_no_repository_and_has_none_in_it() {
+fn a_repository_too_large_to_copy_is_disarmed_with_all_in_it() {
     let case = BoundsCase::new();
     let sample = &case.sample;
     sample.git(&["init", "-q", "--bare", "vendor"]);
@@ -248,7 +248,7 @@ fn what_stays_because_it_is_too_large_is_no_repository_and_has_none_in_it() {
 }
 
 #[test]
-fn repositories_in_one_another_are_taken_apart_down_to_the_last() {
+fn nested_repositories_are_moved_out_down_to_the_last() {
     let case = BoundsCase::new();
     let sample = &case.sample;
     let folder = |depth: usize| vec!["in"; depth].join("/");
@@ -273,7 +273,7 @@ fn repositories_in_one_another_are_taken_apart_down_to_the_last() {
 }
 
 #[test]
-fn what_lies_deeper_than_a_path_can_say_is_kept_as_well() {
+fn entries_deeper_than_a_path_may_be_long_are_copied() {
     let case = BoundsCase::new();
     let name = |n: usize| vec![b'd'; n];
     let mut folder = open(&case.sample.path(""));
@@ -302,7 +302,7 @@ fn what_lies_deeper_than_a_path_can_say_is_kept_as_well() {
 }
 
 #[test]
-fn all_are_counted_and_those_that_are_not_where_they_belong_are_named_first() {
+fn all_are_counted_and_those_that_stayed_are_named_first() {
     let case = BoundsCase::new();
     for n in 0..MOST_NAMED + 50 {
         case.sample.write(&format!("{n:03}/.git"), "gitdir: x");
@@ -320,7 +320,7 @@ fn all_are_counted_and_those_that_are_not_where_they_belong_are_named_first() {
 }
 
 #[test]
-fn what_there_was_no_time_for_is_out_of_the_way_and_goes_the_next_time() {
+fn repositories_renamed_in_time_are_copied_the_next_time() {
     let case = BoundsCase::new();
     case.repository("a", 10);
     case.sample.write("b/.git", "gitdir: ../a/.git");
@@ -380,7 +380,7 @@ fn what_there_was_no_time_for_is_out_of_the_way_and_goes_the_next_time() {
 }
 
 #[test]
-fn what_a_keeper_left_half_copied_is_not_taken_for_all_of_it() {
+fn a_half_copy_of_a_killed_keeper_is_not_used() {
     let case = BoundsCase::new();
     case.repository("a", MB);
     case.sample.write("../kept/.half-s/config", "half");
@@ -410,7 +410,7 @@ fn what_a_keeper_left_half_copied_is_not_taken_for_all_of_it() {
 }
 
 #[test]
-fn where_not_all_was_seen_at_the_start_what_is_moved_may_be_theirs() {
+fn after_an_incomplete_first_search_moved_repositories_are_unsure() {
     let mut case = BoundsCase::new();
     case.repository("a", 10);
     assert!(

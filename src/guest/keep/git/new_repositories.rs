@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_of_the_session_bites_until_it_is_moved_aside() {
+    fn a_repository_of_the_session_is_dangerous_until_it_is_moved_out() {
         let case = MoveOutCase::of(Sample::without_git());
         let sample = &case.sample;
         sample.write("src/x", "1");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays_and_all_that_is_new_goes() {
+    fn existing_repositories_stay_and_new_ones_are_moved_out() {
         let sample = Sample::with_submodules();
         sample.git(&["init", "-q", "old"]);
         let case = MoveOutCase::of(sample);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submodule_gets_its_own_way_back() {
+    fn a_replaced_git_file_of_a_submodule_is_restored() {
         let case = MoveOutCase::of(Sample::with_submodules());
         let sample = &case.sample;
         fs::remove_file(sample.path("sub/.git")).expect("removed");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_projects_own_folder_is_no_repository_afterwards() {
+    fn the_projects_own_folder_is_no_bare_repository_afterwards() {
         let sample = Sample::without_git();
         sample.write("objects/x", "1");
         let case = MoveOutCase::of(sample);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_goes_on_and_odd_files_hold_nothing_up() {
+    fn an_interrupted_move_is_continued_and_special_files_do_not_block_it() {
         let case = MoveOutCase::of(Sample::new());
         let sample = &case.sample;
         sample.git(&["init", "-q", "--bare", "half"]);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_lets_nobody_in_keeps_nothing_in() {
+    fn a_repository_in_an_unreadable_folder_is_moved_out() {
         let case = MoveOutCase::of(Sample::without_git());
         let sample = &case.sample;
         sample.git(&["init", "-q", "locked"]);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_renamed_and_disarmed_is_still_known() {
+    fn a_renamed_and_disarmed_repository_is_still_recognized() {
         let case = MoveOutCase::of(Sample::new());
         let sample = &case.sample;
         sample.write(".podbay-aside-s-0/HEAD.aside", "x");

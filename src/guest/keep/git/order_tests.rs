@@ -26,7 +26,7 @@ fn names(folder: &Path) -> usize {
 }
 
 #[test]
-fn what_was_committed_is_taken_over_once_and_nothing_of_it_stays() {
+fn commits_are_imported_once_and_nothing_of_them_stays() {
     let case = SettleCase::of(committed());
     case.prepare();
     // Another process waited meanwhile, and preparation starts again.
@@ -75,7 +75,7 @@ fn what_was_committed_is_taken_over_once_and_nothing_of_it_stays() {
 }
 
 #[test]
-fn what_cannot_be_taken_over_is_told_once_and_stays() {
+fn work_that_cannot_be_imported_is_reported_once_and_stays() {
     let case = SettleCase::of(committed());
     case.prepare();
     case.commit("b");
@@ -90,7 +90,7 @@ fn what_cannot_be_taken_over_is_told_once_and_stays() {
 }
 
 #[test]
-fn what_there_was_no_time_to_take_over_is_tried_again_as_long_as_that_may_help() {
+fn imports_that_ran_out_of_time_are_retried_while_that_may_help() {
     let case = SettleCase::of(committed());
     case.prepare();
     case.commit("b");
@@ -124,7 +124,7 @@ fn what_there_was_no_time_to_take_over_is_tried_again_as_long_as_that_may_help()
 }
 
 #[test]
-fn what_another_git_has_locked_is_taken_over_when_that_is_done() {
+fn work_behind_another_gits_lock_is_imported_when_that_ends() {
     let case = SettleCase::of(committed());
     case.prepare();
     case.commit("b");
@@ -143,7 +143,7 @@ fn what_another_git_has_locked_is_taken_over_when_that_is_done() {
 }
 
 #[test]
-fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
+fn work_that_could_not_be_imported_for_now_is_on_a_retry() {
     let case = SettleCase::of(committed());
     case.prepare();
     case.commit("b");
@@ -176,7 +176,7 @@ fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
 }
 
 #[test]
-fn each_repository_below_the_top_gets_what_was_committed_in_it() {
+fn commits_are_imported_into_each_nested_repository() {
     let case = with_two_below();
     case.prepare();
     // Before any command ran it may be prepared again.
@@ -195,7 +195,7 @@ fn each_repository_below_the_top_gets_what_was_committed_in_it() {
 }
 
 #[test]
-fn one_repository_below_that_is_another_by_now_keeps_the_others_from_nothing() {
+fn a_replaced_nested_repository_does_not_block_the_others() {
     for away in ["one", "one/.git"] {
         let case = with_two_below();
         case.prepare();
@@ -241,7 +241,7 @@ fn one_repository_below_that_is_another_by_now_keeps_the_others_from_nothing() {
 }
 
 #[test]
-fn what_below_the_top_cannot_have_a_folder_is_named_and_the_rest_has_one() {
+fn nested_repositories_that_cannot_be_prepared_are_named() {
     let case = with_two_below();
     let sample = &case.sample;
     sample.git(&["worktree", "add", "-q", "--detach", "tree"]);
@@ -282,7 +282,7 @@ fn what_below_the_top_cannot_have_a_folder_is_named_and_the_rest_has_one() {
 }
 
 #[test]
-fn nothing_goes_to_a_repository_that_took_the_place_of_the_first() {
+fn nothing_is_imported_into_a_replaced_repository() {
     for is_top_theirs in [None, Some(false), Some(true)] {
         let case = SettleCase::of(committed());
         case.prepare();
@@ -309,7 +309,7 @@ fn nothing_goes_to_a_repository_that_took_the_place_of_the_first() {
 }
 
 #[test]
-fn a_session_goes_on_in_its_folders_as_long_as_its_review_waits() {
+fn a_session_resumes_in_its_folders_while_its_review_is_pending() {
     let case = SettleCase::of(committed());
     case.sample
         .git(&["worktree", "add", "-q", "--detach", "tree"]);
@@ -351,7 +351,7 @@ fn a_session_goes_on_in_its_folders_as_long_as_its_review_waits() {
 }
 
 #[test]
-fn what_waited_in_a_review_moves_no_repository_of_the_persons() {
+fn importing_a_review_moves_out_no_repository_of_the_user() {
     let case = SettleCase::of(committed());
     case.prepare();
     case.commit("b");
@@ -367,7 +367,7 @@ fn what_waited_in_a_review_moves_no_repository_of_the_persons() {
 }
 
 #[test]
-fn what_cannot_be_taken_over_is_tried_again_as_long_as_its_review_waits() {
+fn failed_imports_are_retried_while_the_review_is_pending() {
     let case = SettleCase::of(committed());
     case.prepare();
     case.commit("b");
@@ -390,7 +390,7 @@ fn what_cannot_be_taken_over_is_tried_again_as_long_as_its_review_waits() {
 }
 
 #[test]
-fn commits_of_a_review_whose_ground_was_pruned_are_said_to_stand_on_nothing_and_the_rest_comes() {
+fn commits_of_a_review_with_pruned_parents_are_reported() {
     let sample = committed();
     sample.git(&["branch", "keep"]);
     let lost = sample.commit("lost", "1");
@@ -430,7 +430,7 @@ fn commits_of_a_review_whose_ground_was_pruned_are_said_to_stand_on_nothing_and_
 }
 
 #[test]
-fn a_session_with_many_names_is_told_in_part_and_taken_over_as_a_whole() {
+fn a_session_with_many_names_is_imported_and_named_in_part() {
     let case = SettleCase::of(committed());
     case.prepare();
     let names: String = (0..230)
@@ -452,7 +452,7 @@ fn a_session_with_many_names_is_told_in_part_and_taken_over_as_a_whole() {
 }
 
 #[test]
-fn a_name_that_stands_for_another_one_is_said_and_the_persons_own_is_not() {
+fn new_symbolic_references_are_reported_and_the_users_are_not() {
     let sample = committed();
     sample.git(&["symbolic-ref", "refs/heads/theirs", "refs/heads/main"]);
     let case = SettleCase::of(sample);
@@ -480,7 +480,7 @@ fn a_name_that_stands_for_another_one_is_said_and_the_persons_own_is_not() {
 }
 
 #[test]
-fn a_name_that_git_would_take_for_another_thing_is_said_and_stays() {
+fn an_ambiguous_reference_name_is_reported_and_stays() {
     let sample = committed();
     let id = sample.git(&["rev-parse", "HEAD"]).trim().to_owned();
     sample.git(&["update-ref", "refs/remotes/origin/main", &id]);
@@ -543,7 +543,7 @@ fn a_name_that_git_would_take_for_another_thing_is_said_and_stays() {
 }
 
 #[test]
-fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_done_then() {
+fn repositories_left_for_lack_of_time_are_moved_out_the_next_time() {
     let late = |case: &SettleCase, text: &str| {
         fs::write(case.sample.beside("state/git/s-1.late"), text).expect("written");
     };
@@ -576,7 +576,7 @@ fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_don
 }
 
 #[test]
-fn a_project_for_which_there_was_no_time_at_all_is_said_to_be_one() {
+fn a_project_without_any_time_to_search_is_reported() {
     let case = SettleCase::of(committed());
     case.prepare();
     let bounds = MoveOutBounds {
@@ -612,7 +612,7 @@ fn a_project_for_which_there_was_no_time_at_all_is_said_to_be_one() {
 }
 
 #[test]
-fn folders_that_nobody_could_look_into_are_named() {
+fn folders_that_could_not_be_searched_are_named() {
     assert_eq!(warned_of(&[]), None);
     let closed: Vec<BytesPath> = (10..32)
         .map(|n| BytesPath::from_bytes(format!("deep/{n}")))

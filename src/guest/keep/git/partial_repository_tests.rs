@@ -99,7 +99,7 @@ fn told(aside: &MovedOutRepository) -> String {
 }
 
 #[test]
-fn the_files_that_were_there_before_stay_where_they_are() {
+fn files_beside_the_parts_of_a_new_repository_stay() {
     let case = PartialCase::new();
     let sample = &case.sample;
     sample.write("lib/HEAD", "ref: refs/heads/main\n");
@@ -155,7 +155,7 @@ fn the_files_that_were_there_before_stay_where_they_are() {
 }
 
 #[test]
-fn a_file_of_the_persons_that_git_would_obey_stays_without_what_makes_git_look_at_it() {
+fn a_config_file_of_the_user_stays_without_the_repository_around_it() {
     let sample = Sample::without_git();
     sample.write("notes/HEAD", "head of the notes\n");
     sample.write("notes/refs/list", "theirs\n");
@@ -186,7 +186,7 @@ fn a_file_of_the_persons_that_git_would_obey_stays_without_what_makes_git_look_a
 }
 
 #[test]
-fn what_was_a_repository_and_is_another_one_now_keeps_nothing_that_makes_it_one() {
+fn a_replaced_repository_keeps_no_parts() {
     let sample = Sample::without_git();
     sample.git(&["init", "-q", "--bare", "vendor"]);
     let mut case = PartialCase::of(sample);
@@ -204,7 +204,7 @@ fn what_was_a_repository_and_is_another_one_now_keeps_nothing_that_makes_it_one(
 }
 
 #[test]
-fn a_folder_that_nobody_may_change_keeps_nothing_in_and_its_mode() {
+fn parts_leave_a_read_only_folder_which_keeps_its_mode() {
     let case = PartialCase::new();
     let sample = &case.sample;
     sample.write("lib/HEAD", "ref: refs/heads/main\n");
@@ -250,7 +250,7 @@ fn a_folder_that_nobody_may_change_keeps_nothing_in_and_its_mode() {
 }
 
 #[test]
-fn what_was_cut_off_in_such_a_folder_goes_on() {
+fn an_interrupted_move_of_parts_is_continued() {
     let case = PartialCase::new();
     case.sample.write("lib/.podbay-aside-s-0/HEAD.aside", "x");
     let moved = case.aside();

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_odd_names_some_are_said_after_what_is_there_once() {
+    fn of_many_odd_names_some_are_reported_after_single_problems() {
         let sample = Sample::new();
         sample.commit("a", "1\n");
         let case = SampleSession::of(sample);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_session_did_is_known_without_git_and_looking_on_is_nothing() {
+    fn pending_work_is_found_without_git_and_reading_alone_is_none() {
         let sample = Sample::new();
         sample.commit("a", "1");
         let case = SampleSession::of(sample);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_name_than_a_branch_or_a_tag_waits_unless_it_comes_with_one() {
+    fn other_references_stay_pending_unless_a_branch_includes_them() {
         let sample = Sample::new();
         let first = sample.commit("a", "1");
         sample.git(&["update-ref", "refs/remotes/origin/main", &first]);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_worktrees_of_the_session_have_without_a_branch_is_said_unless_it_comes_with_one() {
+    fn detached_heads_of_worktrees_are_reported_unless_a_branch_includes_them() {
         let sample = Sample::new();
         sample.commit("a", "1");
         let case = SampleSession::of(sample);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_that_were_left_without_a_branch_are_said_unless_they_come_with_one() {
+    fn left_detached_commits_are_reported_unless_a_branch_includes_them() {
         let sample = Sample::new();
         sample.commit("a", "1");
         let case = SampleSession::of(sample);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_was_begun_anew_is_said_to_be() {
+    fn a_branch_with_a_new_history_is_reported_as_such() {
         let sample = Sample::new();
         sample.commit("a", "1");
         sample.commit("a", "2");
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_that_a_branch_was_made_of_and_that_were_put_in_other_words_since_are_not_said() {
+    fn rewritten_commits_of_a_branch_are_not_reported() {
         let sample = Sample::new();
         sample.commit("a", "1");
         let case = SampleSession::of(sample);
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_that_the_person_left_without_a_branch_before_are_not_said() {
+    fn detached_commits_that_the_user_left_before_are_not_reported() {
         let sample = Sample::new();
         sample.commit("a", "1");
         sample.git(&["checkout", "-q", "--detach"]);
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_of_a_submodule_that_no_branch_of_it_leads_to_is_said() {
+    fn a_submodule_commit_without_a_branch_is_reported() {
         let sample = Sample::with_submodules();
         let case = SampleSession::of(sample);
         let inside = |words: &[&str]| case.sample.git_in("sub", words);
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_look_at_is_not_taken_for_nothing() {
+    fn an_unreadable_session_folder_is_reported() {
         let sample = Sample::new();
         sample.commit("a", "1");
         let case = SampleSession::of(sample);

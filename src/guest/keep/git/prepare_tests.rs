@@ -50,7 +50,7 @@ fn day(session: &SampleSession, folder: &str) {
 }
 
 #[test]
-fn a_submodule_that_was_given_up_is_refused_with_what_brings_it_back() {
+fn a_deinitialized_submodule_is_refused_with_its_remedy() {
     let sample = Sample::with_submodules();
     sample.git(&["submodule", "--quiet", "deinit", "-f", "sub"]);
     let refused = SampleSession::of(sample).refused();
@@ -68,7 +68,7 @@ fn a_submodule_that_was_given_up_is_refused_with_what_brings_it_back() {
 }
 
 #[test]
-fn everything_works_inside_and_nothing_of_it_is_seen_outside() {
+fn git_works_in_the_session_and_leaves_the_real_repository_unchanged() {
     let session = SampleSession::of(sample());
     assert_eq!(session.git(&["status", "--porcelain"]), "");
     assert_eq!(
@@ -82,7 +82,7 @@ fn everything_works_inside_and_nothing_of_it_is_seen_outside() {
 }
 
 #[test]
-fn packed_names_and_objects_are_there_too() {
+fn packed_references_and_objects_are_available() {
     let sample = sample();
     sample.git(&["pack-refs", "--all"]);
     sample.git(&["gc", "-q"]);
@@ -98,7 +98,7 @@ fn packed_names_and_objects_are_there_too() {
 }
 
 #[test]
-fn what_is_staged_and_stashed_is_there() {
+fn staged_and_stashed_changes_are_available() {
     let sample = sample();
     sample.write("b", "stashed\n");
     sample.git(&["stash", "-q"]);
@@ -121,7 +121,7 @@ fn what_is_staged_and_stashed_is_there() {
 }
 
 #[test]
-fn a_shallow_clone_stays_shallow_and_works() {
+fn a_shallow_clone_works_and_stays_shallow() {
     let origin = sample();
     let sample = Sample::without_git();
     let from = format!("file://{}", origin.path("").display());
@@ -150,7 +150,7 @@ fn a_shallow_clone_stays_shallow_and_works() {
 }
 
 #[test]
-fn a_head_without_a_branch_and_a_branch_without_a_commit_are_fine() {
+fn a_detached_head_and_an_unborn_branch_work() {
     let detached = sample();
     detached.git(&["checkout", "-q", "--detach"]);
     let session = SampleSession::of(detached);
@@ -166,7 +166,7 @@ fn a_head_without_a_branch_and_a_branch_without_a_commit_are_fine() {
 }
 
 #[test]
-fn submodules_work_in_one_another() {
+fn nested_submodules_work() {
     let session = SampleSession::of(Sample::with_submodules());
     let none = |path: &str| (path.to_owned(), None);
     assert_eq!(
@@ -194,7 +194,7 @@ fn submodules_work_in_one_another() {
 }
 
 #[test]
-fn a_submodule_that_cannot_be_shown_does_not_stop_git_around_it() {
+fn a_submodule_that_cannot_be_prepared_does_not_stop_git_around_it() {
     let sample = Sample::with_submodules();
     sample.git_in("sub", &["config", "extensions.partialClone", "origin"]);
     let session = SampleSession::of(sample);
@@ -274,7 +274,7 @@ fn check_refused(make: impl FnOnce(&Sample), expected: &GitRefusal) {
 }
 
 #[test]
-fn what_a_session_cannot_have_is_refused_with_words() {
+fn unsupported_repositories_are_refused_with_a_reason() {
     check_refused(
         |sample| drop(sample.git(&["config", "extensions.objectFormat", "sha256"])),
         &GitRefusal::Sha256,
@@ -358,7 +358,7 @@ fn many_attributes(sample: &Sample, n: usize) {
 }
 
 #[test]
-fn large_files_are_looked_for_in_all_attributes_and_where_that_cannot_be_it_is_said() {
+fn lfs_is_searched_in_all_attributes_and_gaps_are_reported() {
     let last = |text: &'static str, n: usize| {
         move |sample: &Sample| {
             sample.write("z/.gitattributes", text);
@@ -404,7 +404,7 @@ fn large_files_are_looked_for_in_all_attributes_and_where_that_cannot_be_it_is_s
 }
 
 #[test]
-fn what_the_person_ignores_everywhere_is_ignored_inside() {
+fn the_users_global_ignore_rules_apply_in_the_session() {
     let files = ["a.log", "b.tmp", "c.own"];
     let check = |settings: Option<&str>, shown: &[&str], n_notes: usize| {
         let sample = sample();
@@ -444,7 +444,7 @@ fn what_the_person_ignores_everywhere_is_ignored_inside() {
 }
 
 #[test]
-fn one_line_that_is_changed_is_one_line_where_the_persons_settings_have_lines_end_otherwise() {
+fn one_changed_line_is_one_line_under_the_users_line_ending_settings() {
     let check = |own: Option<&str>, expected: &str| {
         let sample = sample();
         sample.write("text", "1\n2\n3\n");
@@ -480,7 +480,7 @@ fn one_line_that_is_changed_is_one_line_where_the_persons_settings_have_lines_en
 /// The config of a repository may have come with it: it could make any file of the user's readable
 /// in the session.
 #[test]
-fn what_a_repository_has_ignored_is_read_neither_outside_nor_where_something_is_hidden() {
+fn ignore_files_named_by_a_repository_are_not_read_outside_or_if_hidden() {
     let outside = tempfile::NamedTempFile::new().expect("a file");
     fs::write(outside.path(), "token").expect("written");
     let outside = outside.path().display().to_string();
@@ -513,7 +513,7 @@ fn what_a_repository_has_ignored_is_read_neither_outside_nor_where_something_is_
 }
 
 #[test]
-fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
+fn a_filter_of_the_users_git_makes_the_session_read_only() {
     let filtered = |path: &str| {
         Some(GitRefusal::Filtered {
             name: "crypt".into(),
@@ -697,7 +697,7 @@ fn a_hidden_file_of_a_submodule_is_hidden_in_its_own_index() {
 }
 
 #[test]
-fn a_sparse_checkout_stays_one() {
+fn a_sparse_checkout_stays_sparse() {
     let sample = sample();
     sample.commit("deep/x", "1");
     sample.git(&["sparse-checkout", "set", "--no-sparse-index", "other"]);

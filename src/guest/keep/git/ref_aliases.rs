@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_a_shell_expands_or_that_misleads_does_not_come_as_it_is() {
+    fn names_that_a_shell_expands_or_that_mislead_are_not_kept() {
         for name in [
             "$(touch${IFS}x)",
             "`id`",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_any_one_script_comes_as_it_is() {
+    fn a_name_in_any_single_script_is_kept() {
         for name in [
             "main",
             "feature/login-form_2",
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_under_such_a_name_come_under_one_of_ours_and_that_is_said() {
+    fn commits_with_a_bad_name_are_imported_under_a_reported_alias() {
         let sample = Sample::new();
         sample.commit("a", "1");
         sample.git(&["branch", "it's"]);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_the_others_gets_a_name_that_nothing_has() {
+    fn each_alias_is_an_unused_name() {
         let names = [
             "refs/heads/$(a)",
             "refs/heads/podbay/s/2",

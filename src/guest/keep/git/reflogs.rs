@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_says_which_commits_were_left_and_is_read_from_its_end() {
+    fn left_commits_are_read_from_the_end_of_a_reflog() {
         let (one, two, three) = ("1".repeat(40), "2".repeat(40), "3".repeat(40));
         let who = "A <a@b> 1700000000 +0000";
         let left = |object: &str| {

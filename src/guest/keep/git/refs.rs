@@ -219,7 +219,7 @@ mod tests {
     const TWO: &str = "2222222222222222222222222222222222222222";
 
     #[test]
-    fn names_are_those_that_git_allows() {
+    fn reference_names_are_those_that_git_allows() {
         for name in [
             "refs/heads/main",
             "refs/heads/a/b",
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_git_writes_is_read() {
+    fn only_references_in_gits_own_format_are_read() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let path = place.path();
         fs::create_dir_all(path.join("refs/heads/deep")).expect("made");

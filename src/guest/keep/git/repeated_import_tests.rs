@@ -38,7 +38,7 @@ fn partly_taken() -> Sample {
 }
 
 #[test]
-fn what_the_person_removed_since_stays_removed() {
+fn imported_work_that_the_user_removed_stays_removed() {
     let sample = partly_taken();
     let said = lines(&sample);
     assert!(
@@ -106,7 +106,7 @@ fn what_the_person_removed_since_stays_removed() {
 }
 
 #[test]
-fn what_the_session_moved_further_comes_again() {
+fn branches_that_the_session_moved_further_are_imported_again() {
     let sample = partly_taken();
     // The session resumes in its folder.
     let folder = format!("--git-dir={}", sample.beside("session").display());
@@ -129,7 +129,7 @@ fn what_the_session_moved_further_comes_again() {
 }
 
 #[test]
-fn a_session_that_goes_on_from_what_came_brings_the_index_along() {
+fn a_session_that_continues_from_imported_work_imports_its_index() {
     let sample = Sample::new();
     sample.commit("a", "1\n");
     let session = SampleSession::of(sample);

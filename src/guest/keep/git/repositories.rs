@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submodule_is_known_wherever_it_says_that_its_files_are_and_where_it_does_not_say() {
+    fn a_submodule_is_found_with_and_without_a_configured_worktree() {
         let sample = Sample::with_submodules();
         sample.git(&["mv", "sub", "moved"]);
         sample.write("moved/hk/pre-commit", "x");
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_worktree_is_known_whatever_repository_it_is_of() {
+    fn a_linked_worktree_of_any_repository_is_found() {
         let sample = Sample::with_submodules();
         sample.git_in("sub", &["worktree", "add", "-q", "../tree", "-b", "tree"]);
         sample.git_in("sub", &["config", "core.hooksPath", "hk"]);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_working_tree_is_known_that_lies_apart_from_its_repository() {
+    fn a_working_tree_apart_from_its_repository_is_found() {
         let sample = Sample::new();
         fs::create_dir(sample.path("gits")).expect("made");
         sample.git(&["init", "-q", "--separate-git-dir", "gits/sub", "sub"]);

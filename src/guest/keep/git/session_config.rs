@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_something_or_holds_a_password_is_left_out() {
+    fn settings_with_programs_or_passwords_are_left_out() {
         let hostile = concat!(
             "[core]\nrepositoryformatversion = 0\nfilemode = true\nquotePath = true\nautocrlf = input\nfsmonitor = touch PWN\nhooksPath = PWN\npager = PWN\n",
             "editor = PWN\nsshCommand = PWN\naskPass = PWN\nalternateRefsCommand = PWN\ngitProxy = PWN\nattributesFile = PWN\n",
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_in_a_session_is_refused_by_name() {
+    fn settings_that_a_session_cannot_have_are_refused_by_name() {
         check_refused("[extensions]\nobjectFormat = sha256", &GitRefusal::Sha256);
         check_refused(
             "[extensions]\nrefStorage = reftable",
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn who_commits_is_told_where_the_repository_does_not_say() {
+    fn the_users_identity_is_the_default_author() {
         let identity = Identity {
             name: "Ann".into(),
             email: "ann@example.org".into(),
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn how_lines_end_is_told_where_the_repository_does_not_say() {
+    fn the_users_line_endings_are_the_default() {
         let check = |text: &str, expected: &[(&str, &str)]| {
             let read = line_ends_in(text.as_bytes());
             assert_eq!(

@@ -421,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_forgotten_as_a_whole() {
+    fn a_record_is_read_as_written_and_removed_completely() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let state = UntrustedFolder::open(place.path()).expect("opens");
         let started = StartedRepository {

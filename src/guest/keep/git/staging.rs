@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_git_would_write_are_borrowed() {
+    fn only_object_files_like_gits_own_are_borrowed() {
         let sample = Sample::new();
         let commit = sample.commit("a", "1");
         let session = sample.path(".git");

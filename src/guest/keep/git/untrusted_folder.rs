@@ -490,7 +490,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_read_through_a_link_or_waited_for() {
+    fn no_link_is_followed_and_no_pipe_blocks() {
         let place = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(place.path().join("in")).expect("made");
         fs::write(place.path().join("in/file"), "four").expect("written");
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_takes_nothing_along_that_a_link_leads_to() {
+    fn removing_a_tree_does_not_follow_links() {
         let place = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir_all(place.path().join("out")).expect("made");
         fs::write(place.path().join("out/kept"), "x").expect("written");
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_as_a_whole() {
+    fn a_file_is_replaced_atomically() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let folder = UntrustedFolder::open(place.path()).expect("opens");
         folder.write(b"a/b", b"old").expect("written");

@@ -45,7 +45,7 @@ fn scene() -> Scene {
 }
 
 #[test]
-fn what_a_session_changed_is_found_and_what_the_person_did_is_not_taken_for_it() {
+fn only_the_sessions_changes_are_found_not_the_users() {
     let scene = scene();
     let base = scene.take().id;
     let Some(laid) = OverlayScene::over(scene) else {
@@ -70,7 +70,7 @@ fn what_a_session_changed_is_found_and_what_the_person_did_is_not_taken_for_it()
 }
 
 #[test]
-fn folders_that_were_made_anew_hide_what_was_there() {
+fn recreated_folders_hide_the_lower_ones() {
     let scene = scene();
     scene.write("dist/assets/stale.js", "stale");
     scene.write("dist/index.html", "old");
@@ -100,7 +100,7 @@ fn folders_that_were_made_anew_hide_what_was_there() {
 }
 
 #[test]
-fn what_the_kernel_remembers_of_files_that_are_others_by_now_is_not_the_sessions() {
+fn files_cached_by_the_kernel_are_not_counted_as_the_sessions() {
     let scene = scene();
     let base = scene.take().id;
     let Some(laid) = OverlayScene::over(scene) else {
@@ -121,7 +121,7 @@ fn what_the_kernel_remembers_of_files_that_are_others_by_now_is_not_the_sessions
 }
 
 #[test]
-fn a_look_at_a_copy_reads_no_more_than_what_was_changed() {
+fn examining_an_overlay_reads_only_changed_files() {
     let scene = scene();
     for n in 0..200 {
         scene.write(format!("many/{n}.txt"), format!("{n}"));
@@ -149,7 +149,7 @@ impl Drop for Mounted {
 
 /// Another file system, and another folder of the same one, which has the project's device.
 #[test]
-fn what_changes_in_a_mount_is_no_change_of_the_project() {
+fn changes_in_a_mount_are_no_changes_of_the_project() {
     let scene = scene();
     let elsewhere = scene.folder().join("elsewhere");
     fs::create_dir(&elsewhere).expect("made");

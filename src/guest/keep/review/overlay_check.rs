@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_through_must_be_the_projects() {
+    fn an_overlay_over_another_folder_is_detected() {
         let folder = tempfile::tempdir().expect("a folder");
         let [project, copy, upper, other] =
             ["project", "copy", "upper", "other"].map(|name| folder.path().join(name));

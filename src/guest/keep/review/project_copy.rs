@@ -300,7 +300,7 @@ mod tests {
     use crate::keep::testing::Scene;
 
     #[test]
-    fn a_copy_for_which_there_is_no_room_is_not_begun() {
+    fn a_copy_without_enough_space_is_refused() {
         let scene = Scene::new();
         scene.write("in/file", vec![1; 3 << 20]);
         std::fs::File::create(scene.path("sparse"))
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_like_the_project_and_an_interrupted_one_is_finished() {
+    fn a_copy_equals_the_project_and_an_interrupted_one_is_finished() {
         let (scene, other) = (Scene::new(), Scene::new());
         scene.write("in/deep/file", "content");
         scene.write(b"not \xff UTF-8", "x");

@@ -64,7 +64,7 @@ mod tests {
     use crate::keep::testing::Scene;
 
     #[test]
-    fn a_folder_that_is_not_followed_is_found_wherever_it_lies() {
+    fn a_redirected_folder_is_found_at_any_depth() {
         let scene = Scene::new();
         for path in ["a/b/file", "c/d/e/file", "c/file"] {
             scene.write(path, "x");

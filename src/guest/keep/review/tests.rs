@@ -159,7 +159,7 @@ fn told(pending: &PendingChanges) -> Vec<String> {
 }
 
 #[test]
-fn a_path_may_be_written_in_any_way_that_leads_there() {
+fn a_selected_path_may_be_spelled_in_any_way() {
     for (only, expected) in [
         (".", 4),
         ("./", 4),
@@ -202,7 +202,7 @@ fn a_path_may_be_written_in_any_way_that_leads_there() {
 }
 
 #[test]
-fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
+fn changes_are_pending_and_applied_path_by_path() {
     let held = ReviewScene::begin();
     assert_eq!(held.listed(), [("change it".to_owned(), None)]);
     let before = held.scene.all();
@@ -273,7 +273,7 @@ fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
 }
 
 #[test]
-fn what_is_discarded_leaves_nothing_and_what_changed_nothing_is_no_review() {
+fn a_discarded_or_empty_review_leaves_nothing() {
     let held = ReviewScene::begin();
     held.change();
     held.end();
@@ -287,7 +287,7 @@ fn what_is_discarded_leaves_nothing_and_what_changed_nothing_is_no_review() {
 }
 
 #[test]
-fn what_the_person_changed_meanwhile_is_not_of_the_review_or_is_a_conflict() {
+fn changes_of_the_user_are_not_part_of_the_review_or_conflict() {
     let held = ReviewScene::begin();
     held.change();
     // It shows through where the session left the file alone.
@@ -319,7 +319,7 @@ fn what_the_person_changed_meanwhile_is_not_of_the_review_or_is_a_conflict() {
 }
 
 #[test]
-fn what_is_dangerous_is_never_brought_in() {
+fn dangerous_changes_are_never_applied() {
     let held = ReviewScene::begin();
     held.write("setuid", "x");
     fs::set_permissions(held.copy.join("setuid"), fs::Permissions::from_mode(0o4755)).expect("set");
@@ -348,7 +348,7 @@ fn what_is_dangerous_is_never_brought_in() {
 }
 
 #[test]
-fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
+fn a_folder_is_not_emptied_for_a_file_that_is_not_written() {
     let scene = Scene::new();
     for path in [
         "cfg/one",
@@ -418,7 +418,7 @@ fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
 }
 
 #[test]
-fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named() {
+fn auto_run_files_are_applied_on_request_and_others_are_named() {
     let held = ReviewScene::begin();
     for path in [
         ".vscode/tasks.json",
@@ -493,7 +493,7 @@ fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named
 }
 
 #[test]
-fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
+fn a_new_dependency_folder_is_applied_completely_or_not_at_all() {
     let held = ReviewScene::begin();
     for path in [
         "node_modules/.bin/x",
@@ -586,7 +586,7 @@ fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
 }
 
 #[test]
-fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
+fn the_old_name_of_a_rename_stays_if_the_new_one_is_left_out() {
     let scene = Scene::new();
     for (path, content) in [
         ("plan.txt", "all:\n"),
@@ -665,7 +665,7 @@ fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
 }
 
 #[test]
-fn a_name_that_looks_like_a_pattern_is_taken_for_the_name() {
+fn a_selected_name_that_looks_like_a_pattern_is_the_name() {
     let held = ReviewScene::begin();
     held.write("app/[id]/page.tsx", "page\n");
     held.write("app/i/page.tsx", "other\n");
@@ -677,7 +677,7 @@ fn a_name_that_looks_like_a_pattern_is_taken_for_the_name() {
 }
 
 #[test]
-fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
+fn the_copy_of_an_interrupted_session_is_examined_on_demand() {
     let held = ReviewScene::begin();
     held.change();
     let asked = |copy: Option<&Project>| {
@@ -729,7 +729,7 @@ fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
 }
 
 #[test]
-fn a_name_that_is_no_change_is_a_mistake() {
+fn selecting_an_unchanged_path_is_an_error() {
     let held = ReviewScene::begin();
     held.change();
     held.end();
@@ -759,7 +759,7 @@ fn a_name_that_is_no_change_is_a_mistake() {
 }
 
 #[test]
-fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
+fn git_work_is_pending_with_and_without_paths() {
     use podbay_wire::keep::PendingRepository;
     let held = ReviewScene::begin();
     let repository = PendingRepository {
@@ -838,7 +838,7 @@ fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
 }
 
 #[test]
-fn a_link_that_leads_out_over_one_of_the_persons_is_refused() {
+fn a_link_that_leads_out_through_a_users_link_is_refused() {
     let scene = Scene::new();
     scene.write("file", "one\n");
     scene.write("in/kept", "x\n");
@@ -893,7 +893,7 @@ fn a_link_that_leads_out_over_one_of_the_persons_is_refused() {
 }
 
 #[test]
-fn lines_of_a_file_that_a_folder_took_the_place_of_are_counted() {
+fn lines_of_a_file_replaced_by_a_folder_are_counted() {
     let held = ReviewScene::begin();
     fs::remove_file(held.copy.join("gone.txt")).expect("removed");
     held.write("gone.txt/in", "1\n2\n");
@@ -903,7 +903,7 @@ fn lines_of_a_file_that_a_folder_took_the_place_of_are_counted() {
 }
 
 #[test]
-fn of_a_long_change_all_lines_are_counted_and_all_is_shown_where_it_is_asked_for_alone() {
+fn all_lines_of_a_long_change_are_counted_and_shown_for_a_single_path() {
     let held = ReviewScene::begin();
     let long: String = (0..30_000).map(|n| format!("line {n}\n")).collect();
     held.write("long.txt", &long);
@@ -937,7 +937,7 @@ fn of_a_long_change_all_lines_are_counted_and_all_is_shown_where_it_is_asked_for
 }
 
 #[test]
-fn an_empty_folder_is_counted_and_one_that_came_with_its_files_is_not() {
+fn only_empty_new_folders_are_counted_as_changes() {
     let held = ReviewScene::begin();
     held.change();
     fs::create_dir_all(held.copy.join("empty/er")).expect("made");

@@ -74,7 +74,7 @@ fn leftovers(scene: &Scene) -> usize {
 }
 
 #[test]
-fn a_turn_over_an_interrupted_undo_or_redo_loses_nothing() {
+fn a_turn_after_an_interrupted_undo_or_redo_loses_nothing() {
     for way in [Direction::Back, Direction::Forward] {
         let scene = Scene::new();
         fill(&scene, "0");
@@ -122,7 +122,7 @@ fn a_turn_over_an_interrupted_undo_or_redo_loses_nothing() {
 }
 
 #[test]
-fn what_lay_beside_its_place_does_not_come_back_with_a_turn_that_swept_it_away() {
+fn temporary_files_removed_in_a_turn_are_not_restored_with_it() {
     let scene = Scene::new();
     fill(&scene, "0");
     let originals = scene.all();
@@ -142,7 +142,7 @@ fn what_lay_beside_its_place_does_not_come_back_with_a_turn_that_swept_it_away()
 }
 
 #[test]
-fn what_an_interrupted_redo_did_not_do_can_be_had_after_another_turn() {
+fn the_rest_of_an_interrupted_redo_is_restorable_after_another_turn() {
     let scene = Scene::new();
     fill(&scene, "0");
     take_turn(&scene, 1, || fill(&scene, "1"));
@@ -158,7 +158,7 @@ fn what_an_interrupted_redo_did_not_do_can_be_had_after_another_turn() {
 }
 
 #[test]
-fn a_redo_that_is_given_up_can_be_taken_back() {
+fn an_abandoned_redo_can_be_undone() {
     let scene = Scene::new();
     fill(&scene, "0");
     let originals = scene.all();
@@ -175,7 +175,7 @@ fn a_redo_that_is_given_up_can_be_taken_back() {
 }
 
 #[test]
-fn one_that_only_looked_when_it_was_interrupted_begins_anew() {
+fn an_undo_interrupted_before_any_change_starts_again() {
     as_user(|| {
         let scene = Scene::new();
         scene.write("closed/file", "1");

@@ -181,7 +181,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_a_turn_made_and_was_moved_aside_does_not_come_back() {
+    fn a_repository_made_by_a_turn_and_moved_out_is_not_restored() {
         let scene = Scene::new();
         scene.write("lib/config", "theirs");
         scene.write("sub/.git", "gitdir: ../theirs\n");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_person_had_comes_back() {
+    fn repositories_that_the_user_had_are_restored() {
         let scene = Scene::new();
         make(&scene);
         scene.write("sub/.git", "gitdir: ../theirs\n");
@@ -235,8 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_turn_made_and_another_removed_does_not_come_back_unless_the_person_put_it_there_since()
-     {
+    fn a_repository_removed_by_a_later_turn_is_restored_only_if_the_user_made_it() {
         let scene = Scene::new();
         scene.write("lib/file", "1");
         take_turn(&scene, 1, || make(&scene));
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_state_has_made_whole_is_not_made_whole() {
+    fn repository_parts_are_not_combined_across_states() {
         let scene = Scene::new();
         scene.write("lib/file", "1");
         take_turn(&scene, 1, || {

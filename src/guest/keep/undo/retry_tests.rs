@@ -46,7 +46,7 @@ fn n_left(scene: &Scene) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_in_a_folder_that_was_emptied_and_closed_comes_back() {
+fn contents_of_an_emptied_and_closed_folder_are_restored() {
     as_user(|| {
         let scene = Scene::new();
         for path in [
@@ -74,7 +74,7 @@ fn what_was_in_a_folder_that_was_emptied_and_closed_comes_back() {
 }
 
 #[test]
-fn what_stands_in_a_folder_that_was_closed_is_named_and_stays() {
+fn unknown_files_in_a_closed_folder_are_named_and_stay() {
     as_user(|| {
         let scene = Scene::new();
         scene.write("d/in", "old");
@@ -112,7 +112,7 @@ fn what_stands_in_a_folder_that_was_closed_is_named_and_stays() {
 }
 
 #[test]
-fn what_is_kept_comes_back_once_what_is_not_is_out_of_its_way() {
+fn captured_files_are_restored_once_uncaptured_ones_are_out_of_the_way() {
     let scene = Scene::new();
     for path in ["large", "pipe", "folder/in", "away"] {
         scene.write(path, "old text\n");
@@ -165,7 +165,7 @@ fn what_is_kept_comes_back_once_what_is_not_is_out_of_its_way() {
 }
 
 #[test]
-fn what_was_left_can_be_tried_again_also_when_another_turn_came_since() {
+fn left_paths_can_be_retried_after_another_turn() {
     let scene = Scene::new();
     scene.write("text", "a\nb\nc\nd\n");
     scene.write("other", "1");
@@ -194,7 +194,7 @@ fn what_was_left_can_be_tried_again_also_when_another_turn_came_since() {
 }
 
 #[test]
-fn what_the_person_moved_away_comes_back_when_it_is_tried_again() {
+fn a_path_that_the_user_moved_away_is_restored_by_a_retry() {
     let scene = Scene::new();
     scene.write("file", "old");
     take_turn(&scene, 1, || scene.write("file", "new"));
@@ -212,7 +212,7 @@ fn what_the_person_moved_away_comes_back_when_it_is_tried_again() {
 }
 
 #[test]
-fn what_was_left_when_it_was_brought_back_can_be_tried_again_too() {
+fn paths_left_by_a_redo_can_be_retried() {
     let scene = Scene::new();
     for n in 1..=2 {
         take_turn(&scene, n, || scene.write("file", n.to_string()));
@@ -229,7 +229,7 @@ fn what_was_left_when_it_was_brought_back_can_be_tried_again_too() {
 }
 
 #[test]
-fn what_a_running_sandbox_may_hide_is_left_until_it_is_over() {
+fn paths_that_a_running_sandbox_may_mask_are_left_until_it_ends() {
     let scene = Scene::new();
     for path in [".env", "home/.ssh/known", "plain", "id_card.py"] {
         scene.write(path, "1");
@@ -266,7 +266,7 @@ fn what_a_running_sandbox_may_hide_is_left_until_it_is_over() {
 }
 
 #[test]
-fn a_set_id_file_comes_back_without_what_lets_it_act_for_its_owner() {
+fn a_set_id_file_is_restored_without_its_set_id_bits() {
     let scene = Scene::new();
     scene.write("tool", "1");
     scene.mode("tool", 0o4755);
@@ -305,7 +305,7 @@ fn a_set_id_file_comes_back_without_what_lets_it_act_for_its_owner() {
 }
 
 #[test]
-fn a_full_disk_is_said_to_be_one_and_the_rest_comes_when_there_is_room() {
+fn an_undo_reports_a_full_disk_and_finishes_when_there_is_room() {
     use crate::keep::testing::SmallDisk;
     let scene = Scene::new();
     let Some(_small) = SmallDisk::mount(scene.root(), "1m") else {

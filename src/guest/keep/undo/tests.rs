@@ -47,7 +47,7 @@ fn listed(scene: &Scene) -> Vec<(u64, TurnState)> {
 }
 
 #[test]
-fn turns_are_taken_back_and_brought_back_whole() {
+fn turns_are_undone_and_redone_completely() {
     let scene = Scene::new();
     scene.write("kept", "0");
     let mut states = vec![scene.all()];
@@ -94,7 +94,7 @@ fn turns_are_taken_back_and_brought_back_whole() {
 }
 
 #[test]
-fn what_the_person_changed_between_and_after_turns_stays() {
+fn changes_of_the_user_between_and_after_turns_stay() {
     let scene = Scene::new();
     scene.write("between", "1");
     scene.write("after", "1");
@@ -136,7 +136,7 @@ fn what_the_person_changed_between_and_after_turns_stays() {
 }
 
 #[test]
-fn a_turn_that_was_never_ended_ends_with_what_is_there() {
+fn an_unended_turn_ends_with_the_present_state() {
     let scene = Scene::new();
     let begin = |n| begin(&scene.project(), &scene.state(), "session", n, "words").expect("begun");
     begin(1);
@@ -161,7 +161,7 @@ fn a_turn_that_was_never_ended_ends_with_what_is_there() {
 }
 
 #[test]
-fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
+fn a_resumed_undo_continues_with_the_turns_that_were_to_follow() {
     let scene = Scene::new();
     for n in 1..=3 {
         take_turn(&scene, n, || scene.write("file", n.to_string()));
@@ -203,7 +203,7 @@ fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
 }
 
 #[test]
-fn differences_of_turns_are_shown_each_by_itself() {
+fn diffs_of_turns_are_shown_separately() {
     let scene = Scene::new();
     take_turn(&scene, 1, || scene.write("file", "1\n"));
     scene.write("file", "the person's\n");
@@ -221,7 +221,7 @@ fn differences_of_turns_are_shown_each_by_itself() {
 }
 
 #[test]
-fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
+fn old_turns_are_removed_and_pinned_snapshots_kept() {
     let scene = Scene::new();
     scene.write("file", "pinned");
     let pinned = scene.take().id;
@@ -260,7 +260,7 @@ fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
 }
 
 #[test]
-fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
+fn old_turns_make_room_and_uncaptured_files_are_reported() {
     let scene = Scene::new();
     let noise = |seed: u64| {
         (seed * 10_000..)
@@ -290,7 +290,7 @@ fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
 }
 
 #[test]
-fn orders_from_afar_come_to_the_same() {
+fn orders_of_the_host_do_the_same_as_the_functions() {
     let scene = Scene::new();
     let (project, state) = (scene.project(), scene.state());
     let begin = TurnOrder::Begin {
@@ -341,7 +341,7 @@ fn orders_from_afar_come_to_the_same() {
 }
 
 #[test]
-fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
+fn lost_contents_affect_only_the_turns_that_need_them() {
     let scene = Scene::new();
     let (project, state) = (scene.project(), scene.state());
     take_turn(&scene, 1, || scene.write("file", "1"));
@@ -366,7 +366,7 @@ fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
 }
 
 #[test]
-fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_turn() {
+fn paths_obeyed_by_git_are_named_at_the_end_of_a_turn() {
     use crate::keep::git::sample::run_git;
     let scene = Scene::new();
     run_git(&scene.root(), &["init", "-q"]);
@@ -440,7 +440,7 @@ fn named(may_run: &NamedList<MayRun>) -> Vec<String> {
 }
 
 #[test]
-fn of_a_folder_that_is_deeper_than_a_path_may_be_long_undo_says_so() {
+fn undo_reports_folders_deeper_than_a_path_may_be_long() {
     use nix::fcntl::OFlag;
     use nix::fcntl::openat;
     use nix::sys::stat::Mode;

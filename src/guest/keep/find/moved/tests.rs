@@ -91,7 +91,7 @@ impl CopyScene {
 }
 
 #[test]
-fn what_was_moved_in_the_copy_is_found_where_nobody_else_looks() {
+fn moved_secrets_are_found_in_ignored_and_git_folders() {
     let scene = CopyScene::new();
     scene.check(&[
         "conf/plain.txt",
@@ -127,7 +127,7 @@ fn what_was_moved_in_the_copy_is_found_where_nobody_else_looks() {
 }
 
 #[test]
-fn what_is_put_in_its_place_deceives_nobody() {
+fn a_replacement_of_a_moved_secret_does_not_end_the_search() {
     let scene = CopyScene::new();
     scene.mv("sub", "target/a/sub2");
     scene.write("copy/sub/.env", "sesame?");
@@ -144,7 +144,7 @@ fn what_is_put_in_its_place_deceives_nobody() {
 }
 
 #[test]
-fn a_folder_without_secrets_goes_where_it_likes() {
+fn a_folder_without_secrets_may_be_moved_anywhere() {
     let scene = CopyScene::new();
     scene.mv("docs", "target/a/docs");
     scene.write("copy/target/a/.env.d/config", "");
@@ -157,7 +157,7 @@ fn a_folder_without_secrets_goes_where_it_likes() {
 }
 
 #[test]
-fn what_was_hidden_before_is_found_again_where_the_project_has_it_no_longer() {
+fn a_hidden_file_is_found_again_though_the_project_lost_it() {
     let scene = CopyScene::new();
     scene.mv("conf", "target/a/conf");
     fs::remove_file(scene.path("project/.env.local")).expect("removed");
@@ -170,7 +170,7 @@ fn what_was_hidden_before_is_found_again_where_the_project_has_it_no_longer() {
 }
 
 #[test]
-fn what_is_moved_to_where_the_person_reveals_names_is_hidden_all_the_same() {
+fn a_secret_moved_below_a_revealed_pattern_stays_hidden() {
     let scene = CopyScene::new();
     scene.write("project/fixtures/.env", "A=1");
     scene.write("copy/fixtures/.env", "A=1");
@@ -183,7 +183,7 @@ fn what_is_moved_to_where_the_person_reveals_names_is_hidden_all_the_same() {
 }
 
 #[test]
-fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
+fn secrets_that_cannot_be_found_or_masked_for_certain_are_lost() {
     let lost = |scene: &CopyScene, within| {
         scene
             .look(&[], &[], within)
@@ -224,7 +224,7 @@ fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
 }
 
 #[test]
-fn a_copy_in_which_nothing_changed_is_looked_at_once() {
+fn an_unchanged_copy_is_searched_only_once() {
     let scene = CopyScene::new();
     fs::remove_file(scene.path("upper/changed")).expect("removed");
     let found = scene.look(&["long/gone/.env"], &[], Duration::ZERO);

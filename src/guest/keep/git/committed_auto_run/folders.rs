@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_read_as_far_as_it_is_one() {
+    fn a_tree_object_is_read_as_far_as_it_is_valid() {
         let entry = |mode: &str, name: &str| {
             [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &[b' '; 20]].concat()
         };

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_read_as_far_as_they_go() {
+    fn batch_output_is_read_as_far_as_it_goes() {
         assert_eq!(
             contents(b"3\nabc\n0\n\n2\nx\n\n"),
             [&b"abc"[..], b"", b"x\n"]

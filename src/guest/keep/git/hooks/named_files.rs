@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_names_is_known_however_it_gets_there() {
+    fn files_named_by_a_hook_are_found_however_it_is_installed() {
         let sample = Sample::new();
         let check = |line: &str, expected: &[&str]| {
             sample.write(
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_names_beyond_what_is_looked_at_is_said() {
+    fn a_hook_that_names_too_many_files_is_reported() {
         let sample = Sample::new();
         let many = |line: fn(usize) -> String| -> String { (0..500).map(line).collect() };
         for text in [many(|n| format!("echo a{n}\n")), "#".repeat(65 << 10)] {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_take_the_room_of_no_hook() {
+    fn sample_hooks_do_not_use_up_the_limit() {
         let sample = Sample::new();
         for n in 0..300 {
             sample.write(&format!(".git/hooks/{n}.sample"), "exit 0\n");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_are_read_wherever_git_finds_them() {
+    fn scripts_of_hooks_are_read_wherever_git_finds_them() {
         let sample = Sample::with_submodules();
         sample.git_in("sub", &["worktree", "add", "-q", "../tree", "-b", "tree"]);
         sample.write(".git/modules/sub/hooks/post-checkout", "exec ./tools/run\n");

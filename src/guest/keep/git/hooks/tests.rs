@@ -68,7 +68,7 @@ fn hooks_are_found_where_they_lie_in_the_project() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_named_too_however_it_is_spelled() {
+fn missing_paths_are_named_however_they_are_spelled() {
     let sample = Sample::new();
     let project = &place(&sample);
     let said = |said: &str| -> Vec<String> {
@@ -119,7 +119,7 @@ fn what_is_not_there_yet_is_named_too_however_it_is_spelled() {
 
 /// `/home` may be a link to `/var/home`, or the project's folder have another name.
 #[test]
-fn what_is_said_by_another_way_to_the_project_is_found_by_its_end() {
+fn a_path_over_another_name_of_the_project_is_found_by_its_suffix() {
     let sample = Sample::new();
     sample.write("tools/hooks/pre-commit", "x");
     sample.write("own.gitconfig", "[core]\nhooksPath = tools/hooks\n");
@@ -191,7 +191,7 @@ fn what_is_said_by_another_way_to_the_project_is_found_by_its_end() {
 }
 
 #[test]
-fn hooks_of_submodules_and_of_repositories_below_lie_in_their_own_trees() {
+fn hooks_of_submodules_and_nested_repositories_are_in_their_own_trees() {
     let sample = Sample::with_submodules();
     sample.git(&["init", "-q", "deep/nested"]);
     for folder in ["sub", "sub/deeper", "deep/nested"] {
@@ -213,7 +213,7 @@ fn hooks_of_submodules_and_of_repositories_below_lie_in_their_own_trees() {
 }
 
 #[test]
-fn hooks_of_linked_worktrees_lie_in_their_own_trees_too() {
+fn hooks_of_linked_worktrees_are_in_their_own_trees() {
     let sample = Sample::new();
     sample.commit("file", "1");
     sample.git(&["worktree", "add", "-q", "--detach", "tree"]);
@@ -252,7 +252,7 @@ fn hooks_of_linked_worktrees_lie_in_their_own_trees_too() {
 }
 
 #[test]
-fn settings_that_are_included_are_read_where_they_lie_in_the_project_and_named_where_not() {
+fn included_config_is_read_in_the_project_and_named_elsewhere() {
     let sample = Sample::new();
     sample.write("hooks/pre-commit", "x");
     sample.write("more/hooks/pre-commit", "x");
@@ -289,7 +289,7 @@ fn settings_that_are_included_are_read_where_they_lie_in_the_project_and_named_w
 }
 
 #[test]
-fn settings_without_end_come_to_one() {
+fn endless_includes_stop_at_a_limit() {
     let sample = Sample::new();
     for number in 0..200 {
         sample.write(
@@ -309,7 +309,7 @@ fn settings_without_end_come_to_one() {
 }
 
 #[test]
-fn programs_that_settings_name_are_said_wherever_their_working_tree_is() {
+fn programs_named_by_config_are_reported_in_any_working_tree() {
     let sample = Sample::with_submodules();
     for path in ["tools/x", "sub/tools/x", "plain", "web/start", "web/other"] {
         sample.write(path, "x");

@@ -571,7 +571,7 @@ mod tests {
     type Work = dyn Fn(&SampleSession);
 
     #[test]
-    fn what_the_person_checks_out_in_the_middle_of_it_stays_checked_out() {
+    fn a_checkout_by_the_user_during_an_import_stays() {
         let both = |session: &SampleSession| {
             switch(session);
             commit(session);
@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_checked_out_is_not_switched_while_git_works_on_the_index() {
+    fn the_checkout_is_not_switched_while_git_locks_the_index() {
         let (sample, done) = import_while(&switch, &|sample| sample.write(".git/index.lock", ""));
         assert_eq!(
             told(&done),

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_an_object_that_is_larger_than_a_file_may_be_does_not_come_and_all_else_does() {
+    fn only_references_to_oversized_objects_are_not_imported() {
         for packed in [false, true] {
             let session = session();
             session.git(&["checkout", "-q", "-b", "bomb"]);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_staged_stashed_or_is_no_file_does_not_come_either() {
+    fn oversized_staged_stashed_and_non_blob_objects_are_not_imported() {
         let session = session();
         session.sample.write("large", &"\0".repeat(3 << 20));
         session.git(&["add", "large"]);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_as_large_as_may_be_comes_and_so_does_what_leads_to_none_that_is_larger() {
+    fn a_file_at_the_size_limit_is_imported() {
         let session = session();
         session.sample.write("large", &"\0".repeat(3 << 20));
         session.git(&["add", "large"]);

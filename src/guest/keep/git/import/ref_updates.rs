@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_branch_has_no_more_is_said() {
+    fn commits_that_a_branch_lost_are_reported() {
         let none: Vec<String> = Vec::new();
         assert_eq!(
             notes(&[&["commit", "-q", "--allow-empty", "-m", "on top"]]),

@@ -42,7 +42,7 @@ impl ReviewScene {
 }
 
 #[test]
-fn what_was_brought_in_is_changed_further_without_a_conflict() {
+fn an_applied_path_can_be_changed_further_without_a_conflict() {
     let held = ReviewScene::taken_in_part();
     held.go_on();
     held.write("kept.txt", THIRD);
@@ -73,7 +73,7 @@ fn what_was_brought_in_is_changed_further_without_a_conflict() {
 }
 
 #[test]
-fn what_was_brought_in_and_is_changed_back_is_brought_in_as_it_was() {
+fn an_applied_path_changed_back_is_applied_as_it_was() {
     let held = ReviewScene::taken_in_part();
     held.go_on();
     held.write("kept.txt", FIRST);
@@ -92,7 +92,7 @@ fn what_was_brought_in_and_is_changed_back_is_brought_in_as_it_was() {
 }
 
 #[test]
-fn what_the_person_made_of_it_since_is_theirs_and_a_conflict_only_where_the_session_goes_on() {
+fn later_changes_of_the_user_conflict_only_with_later_ones_of_the_session() {
     let held = ReviewScene::taken_in_part();
     held.scene.write("kept.txt", "one\n2\nthree\nfour\n5\n");
     assert!(
@@ -113,7 +113,7 @@ fn what_the_person_made_of_it_since_is_theirs_and_a_conflict_only_where_the_sess
 }
 
 #[test]
-fn what_was_put_together_from_two_sides_is_in() {
+fn a_merged_path_counts_as_applied() {
     let held = ReviewScene::begin();
     held.change();
     held.end();
@@ -127,7 +127,7 @@ fn what_was_put_together_from_two_sides_is_in() {
 }
 
 #[test]
-fn what_was_brought_in_and_taken_back_waits_again() {
+fn an_applied_path_that_was_undone_is_pending_again() {
     let held = ReviewScene::taken_in_part();
     undo::back(
         &held.scene.project(),
@@ -153,7 +153,7 @@ fn what_was_brought_in_and_taken_back_waits_again() {
 }
 
 #[test]
-fn what_was_brought_in_by_one_that_was_killed_is_known_to_be() {
+fn paths_applied_by_a_killed_keeper_count_as_applied() {
     let held = ReviewScene::begin();
     held.change();
     held.end();
@@ -207,7 +207,7 @@ fn what_was_brought_in_by_one_that_was_killed_is_known_to_be() {
 }
 
 #[test]
-fn what_it_was_brought_in_from_is_not_pruned() {
+fn the_snapshots_of_applied_paths_are_not_pruned() {
     let held = ReviewScene::taken_in_part();
     held.go_on();
     held.write("kept.txt", THIRD);

@@ -59,7 +59,7 @@ fn take_back(held: &ReviewScene, n: u32) {
 }
 
 #[test]
-fn what_was_stopped_and_finished_later_is_taken_back_whole() {
+fn an_apply_stopped_and_finished_later_is_undone_as_one_turn() {
     for by_apply in [true, false] {
         let Some((held, small, before)) = stopped() else {
             return;
@@ -90,7 +90,7 @@ fn what_was_stopped_and_finished_later_is_taken_back_whole() {
 }
 
 #[test]
-fn what_somebody_changed_until_it_was_finished_stays_theirs() {
+fn changes_made_before_a_stopped_apply_was_finished_stay() {
     let Some((held, small, before)) = stopped() else {
         return;
     };
@@ -110,7 +110,7 @@ fn what_somebody_changed_until_it_was_finished_stays_theirs() {
 }
 
 #[test]
-fn what_is_left_of_what_was_finished_is_told_once() {
+fn paths_left_by_a_finished_apply_are_reported_once() {
     let Some((held, small, _)) = stopped() else {
         return;
     };

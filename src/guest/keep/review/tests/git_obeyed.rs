@@ -40,7 +40,7 @@ fn refused(done: &ReviewApplied) -> Vec<String> {
 }
 
 #[test]
-fn a_repository_without_a_name_is_not_brought_in() {
+fn a_bare_repository_is_not_applied() {
     for folder in ["src", "new", "."] {
         let held = ReviewScene::begin();
         arm(&held, folder);
@@ -56,7 +56,7 @@ fn a_repository_without_a_name_is_not_brought_in() {
 }
 
 #[test]
-fn it_bites_and_is_not_put_together_of_several_parts_or_links_either() {
+fn a_bare_repository_is_not_applied_in_parts_or_through_links() {
     let held = ReviewScene::begin();
     arm(&held, "src");
     duplicate(&held.copy.join("src"), &held.scene.path("bites"));
@@ -98,7 +98,7 @@ fn it_bites_and_is_not_put_together_of_several_parts_or_links_either() {
 }
 
 #[test]
-fn what_looks_like_a_part_of_one_comes_and_one_that_the_person_has_goes_on_to_work() {
+fn single_repository_parts_and_the_users_bare_repository_are_applied() {
     let held = ReviewScene::begin();
     for path in [
         "game/objects/sprite",
@@ -182,7 +182,7 @@ fn settled(
 const HOOK: &str = "tools/hooks/pre-commit";
 
 #[test]
-fn what_the_persons_hooks_run_comes_only_when_asked_for() {
+fn files_run_by_the_users_hooks_are_applied_only_on_request() {
     let hook = |scene: &Scene| {
         scene.write(
             ".git/hooks/pre-commit",
@@ -214,7 +214,7 @@ fn what_the_persons_hooks_run_comes_only_when_asked_for() {
 }
 
 #[test]
-fn what_the_persons_hooks_and_settings_would_run_once_it_is_there_comes_only_when_asked_for() {
+fn missing_files_named_by_hooks_or_config_are_applied_only_on_request() {
     let hook = |scene: &Scene| {
         let hook = "[ -x tools/local ] && tools/local\nL=\"$(git rev-parse --show-toplevel)/tools/new\"; [ -f \"$L\" ] && . \"$L\"\n";
         scene.write(".git/hooks/pre-commit", hook);
@@ -247,7 +247,7 @@ fn what_the_persons_hooks_and_settings_would_run_once_it_is_there_comes_only_whe
 }
 
 #[test]
-fn that_hooks_name_more_than_is_looked_at_is_said_with_what_may_run() {
+fn hooks_that_name_too_many_files_are_reported_with_the_review() {
     for (n_names, is_cut) in [(100, false), (500, true)] {
         let held = ReviewScene::begin();
         held.scene.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -259,7 +259,7 @@ fn that_hooks_name_more_than_is_looked_at_is_said_with_what_may_run() {
 }
 
 #[test]
-fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
+fn configured_hooks_are_applied_only_on_request_in_any_form() {
     let by = |held: &ReviewScene, hook: &str| held.write(hook, "#!/bin/sh\n");
     let none = |_: &Scene| {};
     let (held, named) = settled(&[("core.hooksPath", "./tools//hooks/")], none, |held| {
@@ -325,7 +325,7 @@ type Linked = (
 );
 
 #[test]
-fn what_links_of_the_repository_lead_to_comes_only_when_asked_for() {
+fn targets_of_repository_links_are_applied_only_on_request() {
     let cases: [Linked; 5] = [
         (
             ".git/hooks/pre-commit",
@@ -380,7 +380,7 @@ fn what_links_of_the_repository_lead_to_comes_only_when_asked_for() {
 }
 
 #[test]
-fn settings_that_others_include_come_only_when_asked_for_and_other_files_of_such_names_come() {
+fn included_config_files_are_applied_only_on_request() {
     for key in ["include.path", "includeIf.gitdir:/.path"] {
         let (held, named) = settled(
             &[(key, "../conf/own")],
@@ -414,7 +414,7 @@ fn settings_that_others_include_come_only_when_asked_for_and_other_files_of_such
 }
 
 #[test]
-fn what_the_persons_links_lead_to_comes_only_when_asked_for() {
+fn targets_of_the_users_auto_run_links_are_applied_only_on_request() {
     let linked = |scene: &Scene| {
         scene.write("mk/inc", "all:\n");
         scene.write("mk/other", "x\n");
@@ -435,7 +435,7 @@ fn what_the_persons_links_lead_to_comes_only_when_asked_for() {
 }
 
 #[test]
-fn no_link_leads_through_what_is_gits() {
+fn links_through_git_folders_are_refused() {
     let held = ReviewScene::begin();
     for (target, link) in [
         (".git/hooks", "l1"),

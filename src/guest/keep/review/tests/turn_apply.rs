@@ -147,7 +147,7 @@ fn came(ended: &ReviewedTurn) -> Vec<String> {
 }
 
 #[test]
-fn a_turn_comes_as_one_and_can_be_taken_back_without_what_the_person_did_meanwhile() {
+fn a_turn_is_applied_as_one_and_undone_without_the_users_changes() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -179,7 +179,7 @@ fn a_turn_comes_as_one_and_can_be_taken_back_without_what_the_person_did_meanwhi
 }
 
 #[test]
-fn a_session_that_goes_on_in_its_copy_sees_what_the_person_changed_and_takes_nothing_back() {
+fn a_session_that_keeps_its_copy_sees_the_users_changes() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -221,7 +221,7 @@ fn a_session_that_goes_on_in_its_copy_sees_what_the_person_changed_and_takes_not
 }
 
 #[test]
-fn what_both_changed_waits_and_the_rest_comes() {
+fn paths_changed_on_both_sides_stay_pending_and_the_rest_is_applied() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -252,7 +252,7 @@ fn what_both_changed_waits_and_the_rest_comes() {
 }
 
 #[test]
-fn what_runs_by_itself_is_left_and_waits() {
+fn auto_run_files_of_a_turn_stay_pending() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -269,7 +269,7 @@ fn what_runs_by_itself_is_left_and_waits() {
 }
 
 #[test]
-fn a_turn_without_a_change_leaves_no_trace_and_the_next_one_goes_on() {
+fn a_turn_without_changes_leaves_no_trace() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -291,7 +291,7 @@ fn a_turn_without_a_change_leaves_no_trace_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn what_a_session_removes_again_that_it_made_is_removed_in_the_project() {
+fn a_file_made_and_later_removed_by_the_session_is_removed_in_the_project() {
     for forgets_before in [true, false] {
         let Some(mut session) = TurnScene::begin() else {
             return;
@@ -321,7 +321,7 @@ fn what_a_session_removes_again_that_it_made_is_removed_in_the_project() {
 }
 
 #[test]
-fn a_turn_is_counted_before_it_is_dropped_and_nothing_of_it_comes() {
+fn a_discarded_turn_is_counted_and_nothing_of_it_is_applied() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -345,8 +345,7 @@ fn a_turn_is_counted_before_it_is_dropped_and_nothing_of_it_comes() {
 }
 
 #[test]
-fn what_the_kernel_still_remembers_of_a_file_that_the_person_replaced_is_not_taken_for_the_sessions()
- {
+fn a_cached_old_version_of_a_users_file_is_not_the_sessions() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -374,7 +373,7 @@ fn what_the_kernel_still_remembers_of_a_file_that_the_person_replaced_is_not_tak
 }
 
 #[test]
-fn where_the_whole_project_was_copied_turns_come_and_the_copy_follows_the_project() {
+fn turns_of_a_full_copy_are_applied_and_the_copy_follows_the_project() {
     let mut session = TurnScene::begin_on_whole_copy();
     session.turn();
     session.write("a.txt", "one\n2\nthree\n");
@@ -398,7 +397,7 @@ fn where_the_whole_project_was_copied_turns_come_and_the_copy_follows_the_projec
 }
 
 #[test]
-fn what_waited_before_a_turn_that_is_dropped_goes_on_waiting() {
+fn pending_changes_survive_a_discarded_turn() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -435,7 +434,7 @@ fn what_waited_before_a_turn_that_is_dropped_goes_on_waiting() {
 }
 
 #[test]
-fn which_of_two_files_is_the_newer_one_is_kept() {
+fn modification_times_of_applied_files_are_kept() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -456,7 +455,7 @@ fn which_of_two_files_is_the_newer_one_is_kept() {
 }
 
 #[test]
-fn what_a_person_agrees_to_is_what_they_were_asked_about() {
+fn only_the_approved_changes_are_applied() {
     let Some(mut session) = TurnScene::begin() else {
         return;
     };
@@ -481,7 +480,7 @@ fn what_a_person_agrees_to_is_what_they_were_asked_about() {
 /// After a kill in the middle of an apply, its changes were recorded as the user's, and then as
 /// removed by the session.
 #[test]
-fn an_apply_that_was_killed_and_finished_by_another_session_leaves_nothing_pending() {
+fn a_killed_apply_finished_by_another_session_leaves_nothing_pending() {
     let mut session = TurnScene::begin_on_whole_copy();
     session.turn();
     session.write("made/one.txt", "one\n");

@@ -111,7 +111,7 @@ impl ReviewScene {
 }
 
 #[test]
-fn large_files_come_from_the_copy_where_the_projects_own_is_as_it_was() {
+fn large_files_are_copied_if_the_projects_own_is_unchanged() {
     let held = ReviewScene::with_large(&["gone", "mine", "same", "shrunk", "was"]);
     held.replace("mine", "new");
     held.replace("was", "new");
@@ -198,7 +198,7 @@ fn large_files_come_from_the_copy_where_the_projects_own_is_as_it_was() {
 }
 
 #[test]
-fn a_large_file_that_is_another_one_by_now_in_the_copy_does_not_come() {
+fn a_large_file_that_changed_in_the_copy_since_is_not_applied() {
     let held = ReviewScene::with_large(&[]);
     held.replace("made", "new");
     held.end();
@@ -212,7 +212,7 @@ fn a_large_file_that_is_another_one_by_now_in_the_copy_does_not_come() {
 }
 
 #[test]
-fn a_large_file_is_the_old_or_the_new_one_wherever_it_was_killed() {
+fn a_kill_at_any_moment_leaves_the_old_or_the_new_large_file() {
     for step in soak::sample(["nothing", "a part", "complete", "exchanged", "in"], 3) {
         let held = ReviewScene::with_large(&["was"]);
         held.replace("was", "new");
@@ -313,7 +313,7 @@ fn a_large_file_is_the_old_or_the_new_one_wherever_it_was_killed() {
 }
 
 #[test]
-fn old_turns_make_room_for_what_a_session_made() {
+fn old_turns_are_removed_to_make_room_for_a_review() {
     let held = ReviewScene::begin();
     let (project, state) = (held.scene.project(), held.scene.state());
     for n in 0..5 {
@@ -346,7 +346,7 @@ fn old_turns_make_room_for_what_a_session_made() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_said_at_the_start_and_comes_from_the_copy() {
+fn files_without_room_in_the_store_are_reported_and_copied() {
     let scene = Scene::new();
     scene.write("plain", "plain");
     let copy = scene.folder().join("copy");
@@ -454,7 +454,7 @@ fn what_there_is_no_room_for_is_said_at_the_start_and_comes_from_the_copy() {
 }
 
 #[test]
-fn a_disk_that_is_still_full_is_said_again_and_the_rest_comes_when_there_is_room() {
+fn a_full_disk_is_reported_again_and_the_rest_applied_later() {
     let scene = Scene::new();
     let Some(_small) = SmallDisk::mount(scene.root(), "1m") else {
         return;
@@ -507,7 +507,7 @@ fn a_disk_that_is_still_full_is_said_again_and_the_rest_comes_when_there_is_room
 }
 
 #[test]
-fn a_name_that_our_own_unfinished_files_have_is_left_and_named() {
+fn a_file_with_a_temporary_name_of_ours_is_left_and_named() {
     let held = ReviewScene::begin();
     held.write(".podbay-0123456789abcdef-0.new", "x");
     held.end();
