@@ -15,7 +15,7 @@ use podbay::llm::Prompt;
 use podbay::session;
 use podbay::session::Log;
 use podbay::session::Options;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use podbay::session::State;
 
 use super::Outcome;
@@ -57,9 +57,9 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
 /// conversation is made as it was sent.
 fn resume(state: &State, path: &std::path::Path) -> Outcome<usize> {
     let before = session::read(path)?;
-    let _status = Past::of(&before.events).status;
+    let _status = ResumeState::of(&before.events).status;
     let (_log, records, _repair) = Log::resume(state, path, &Options::default())?;
-    let past = Past::of(&records.events);
+    let past = ResumeState::of(&records.events);
     let conversation = Conversation::over(
         Prompt::new("You work.", &[], ToolMode::Native),
         past.history,

@@ -10,8 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use podbay::event::Event;
 use podbay::event::Kind;
 use podbay::session;
-use podbay::session::Open;
-use podbay::session::Past;
+use podbay::session::OpenCall;
+use podbay::session::ResumeState;
 
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     std::env::temp_dir().join(format!("podbay-fuzz-{}.jsonl", std::process::id()))
@@ -23,10 +23,14 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(records) = &before {
         let _ = session::show(records);
         let mut events = records.events.clone();
-        let ends: Vec<Kind> = Past::of(&events).open.iter().map(Open::close).collect();
+        let ends: Vec<Kind> = ResumeState::of(&events)
+            .open
+            .iter()
+            .map(OpenCall::close)
+            .collect();
         events.extend(ends.into_iter().map(Event::now));
         assert!(
-            Past::of(&events).open.is_empty(),
+            ResumeState::of(&events).open.is_empty(),
             "what was closed is open again"
         );
     }

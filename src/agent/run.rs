@@ -35,7 +35,7 @@ use podbay_llm as llm;
 use podbay_llm::Client;
 use podbay_llm::Finish;
 use podbay_llm::Message;
-use podbay_session::Past;
+use podbay_session::ResumeState;
 use podbay_tools::Pipeline;
 
 /// Said where the model had spoken last before its task was broken off.
@@ -113,7 +113,7 @@ impl Agent {
     /// What the log tells of the conversation itself is in it already; here it is about the way
     /// this model has to be asked.
     #[must_use]
-    pub fn after(mut self, past: &Past) -> Self {
+    pub fn after(mut self, past: &ResumeState) -> Self {
         let (mode, is_folded) = (
             self.conversation.prompt().mode(),
             self.conversation.prompt().is_folded(),

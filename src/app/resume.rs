@@ -17,14 +17,14 @@ use podbay_llm::Prompt;
 use podbay_llm::ToolSpec;
 use podbay_session as session;
 use podbay_session::Artifacts;
-use podbay_session::Beginning;
-use podbay_session::Found;
-use podbay_session::Latest;
+use podbay_session::LatestSession;
 use podbay_session::Log;
-use podbay_session::Open;
-use podbay_session::Past;
+use podbay_session::LogRepair;
+use podbay_session::OpenCall;
+use podbay_session::PromptPrefix;
 use podbay_session::Records;
-use podbay_session::Repair;
+use podbay_session::ResumeState;
+use podbay_session::SessionFile;
 use podbay_session::State;
 
 /// How many logs are looked at for one that was broken off.
@@ -67,16 +67,18 @@ pub(super) fn open(
     wanted: &Resume,
     aim: Aim<'_>,
     watcher: &Sink,
-) -> Result<(Recorder, Past), Error> {
+) -> Result<(Recorder, ResumeState), Error> {
     let latest = match wanted {
-        Resume::Id(id) if id != "last" => session::find(&place.state, id).map(|found| Latest {
-            found,
-            passed_over: Vec::new(),
-        }),
+        Resume::Id(id) if id != "last" => {
+            session::find(&place.state, id).map(|found| LatestSession {
+                found,
+                passed_over: Vec::new(),
+            })
+        }
         // Of this project, whatever was worked on elsewhere since.
         Resume::Id(_) | Resume::Latest => session::find_latest(&place.state, project),
     };
-    let Latest { found, passed_over } = latest.map_err(Error::Session)?;
+    let LatestSession { found, passed_over } = latest.map_err(Error::Session)?;
     check(
         &session::read(&found.path).map_err(Error::Session)?,
         &found,
@@ -86,7 +88,7 @@ pub(super) fn open(
     let (log, mut records, repair) =
         Log::resume(&place.state, &found.path, &place.config.session).map_err(Error::Session)?;
     let recorder = Recorder::resume(log, place.api_key.as_ref(), Arc::clone(watcher));
-    let mut past = Past::of(&records.events);
+    let mut past = ResumeState::of(&records.events);
     recorder.emit(Kind::SessionResumed {
         podbay: env!("CARGO_PKG_VERSION").to_owned(),
         mode: place.mode.as_str().to_owned(),
@@ -102,11 +104,11 @@ pub(super) fn open(
         recorder.warn(warning);
     }
     if !past.open.is_empty() {
-        for open in past.open.iter().map(Open::close) {
+        for open in past.open.iter().map(OpenCall::close) {
             recorder.emit(open.clone());
             records.events.push(Event::now(open));
         }
-        past = Past::of(&records.events);
+        past = ResumeState::of(&records.events);
     }
     match past.load_images(&Artifacts::new(&place.state, recorder.session(), &place.config.session)) {
         0 => {}
@@ -133,7 +135,7 @@ pub(super) fn broken_off(state: &State, project: &str) -> Option<SessionId> {
 }
 
 /// Refuses what cannot be gone on with, before anything is touched.
-fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Result<(), Error> {
+fn check(records: &Records, found: &SessionFile, project: &str, aim: Aim<'_>) -> Result<(), Error> {
     let Some(header) = &records.header else {
         return Err(Error::Session(session::Error::Headless {
             path: found.path.clone(),
@@ -149,7 +151,7 @@ fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Resul
             format!("go on with it there: -C '{}'", header.project),
         ));
     }
-    let past = Past::of(&records.events);
+    let past = ResumeState::of(&records.events);
     if matches!(aim, Aim::Open) && past.is_done() {
         return Err(Error::usage(
             format!("the session {} has no open task", found.session),
@@ -178,7 +180,7 @@ pub(super) fn not_a_demonstration(session: &SessionId, project: &str) -> Result<
 }
 
 /// Returns what a person should know of a log that is not as it was written.
-fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<String> {
+fn problems(records: &Records, repair: Option<&LogRepair>, past: &ResumeState) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(first) = records.problems.first() {
         warnings.push(format!(
@@ -188,7 +190,7 @@ fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<Stri
             first.what
         ));
     }
-    if let Some(Repair::Cut { bytes, kept }) = repair {
+    if let Some(LogRepair::Cut { bytes, kept }) = repair {
         warnings.push(format!(
             "the last {bytes} bytes of the session's log were no whole record; they are kept in {}",
             kept.display()
@@ -214,7 +216,7 @@ fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<Stri
 /// Returns the beginning that an earlier run's requests had, so that the server finds them in its
 /// cache; `None` where this run's must differ.
 pub(super) fn same_beginning(
-    past: &Past,
+    past: &ResumeState,
     tools: &[ToolSpec],
     mode: ToolMode,
     thinking: bool,
@@ -233,7 +235,7 @@ pub(super) fn same_beginning(
     (before == now && is_same).then(|| prompt_of(beginning))
 }
 
-fn prompt_of(beginning: &Beginning) -> Prompt {
+fn prompt_of(beginning: &PromptPrefix) -> Prompt {
     let spec = |tool: &podbay_event::ToolTold| ToolSpec {
         name: tool.name.clone(),
         description: tool.description.clone(),

@@ -7,13 +7,13 @@ use super::resume::not_a_demonstration;
 use podbay_config::Config;
 use podbay_event::SessionId;
 use podbay_session as session;
-use podbay_session::Found;
-use podbay_session::Listed;
+use podbay_session::SessionFile;
+use podbay_session::SessionList;
+use podbay_session::SessionSummary;
 use podbay_session::State;
-use podbay_session::Summary;
 
 /// Lists so many sessions, newest first, and what was passed over.
-pub fn list_sessions(state: &State, most: usize) -> Result<Listed, Error> {
+pub fn list_sessions(state: &State, most: usize) -> Result<SessionList, Error> {
     session::list(state, most).map_err(Error::Session)
 }
 
@@ -41,7 +41,7 @@ pub fn raw_session(state: &State, wanted: &str, out: &mut impl Write) -> Result<
 }
 
 /// Returns a session as one line of a list.
-pub fn session_line(summary: &Summary) -> String {
+pub fn session_line(summary: &SessionSummary) -> String {
     let status = summary.status.map_or_else(
         || "unfinished".to_owned(),
         |status| format!("{status:?}").to_lowercase(),
@@ -63,7 +63,7 @@ pub fn session_line(summary: &Summary) -> String {
 }
 
 /// Returns a session as one JSON object.
-pub fn session_json(summary: &Summary) -> String {
+pub fn session_json(summary: &SessionSummary) -> String {
     podbay_event::json_line(summary).unwrap_or_default()
 }
 
@@ -116,7 +116,7 @@ pub fn rewind_session(
 
 /// Says which session this is: `last` and a few letters of an id may not mean the one that a person
 /// thinks of.
-fn which(found: &Found) -> String {
+fn which(found: &SessionFile) -> String {
     match session::summary(found) {
         Some(summary) if !summary.title.is_empty() => {
             format!("{} ({})", found.session, summary.title)
@@ -127,7 +127,7 @@ fn which(found: &Found) -> String {
 
 /// Removes sessions, and says in words which they were; one that is not found keeps all of them.
 pub fn remove_sessions(state: &State, wanted: &[String]) -> Result<Vec<String>, Error> {
-    let mut all: Vec<Found> = Vec::new();
+    let mut all: Vec<SessionFile> = Vec::new();
     for one in wanted {
         let found = session::find(state, one).map_err(Error::Session)?;
         if !all.contains(&found) {

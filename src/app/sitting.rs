@@ -41,7 +41,7 @@ use podbay_llm::ToolSpec;
 use podbay_sandbox::Changes;
 use podbay_sandbox::Lock;
 use podbay_session::Artifacts;
-use podbay_session::Past;
+use podbay_session::ResumeState;
 use podbay_tools::Catalogue;
 use podbay_tools::Pipeline;
 
@@ -141,7 +141,7 @@ pub(super) async fn sit_down(
     let (recorder, mut past) = match &place.resume {
         Some(wanted) => resume::open(place, &ground.text(), wanted, aim, &front.sink),
         None => begin(place, ground.text(), aim, &front.sink)
-            .map(|recorder| (recorder, Past::default())),
+            .map(|recorder| (recorder, ResumeState::default())),
     }
     .map_err(|error| (error, None))?;
     *session = Some(recorder.session().clone());
@@ -404,7 +404,7 @@ pub(super) fn begin(
 }
 
 /// Goes on as an earlier run of the session has learnt that this model must be told about tools.
-fn keep_mode(probed: &mut ProbeResult, past: &Past, choice: ToolModeChoice) {
+fn keep_mode(probed: &mut ProbeResult, past: &ResumeState, choice: ToolModeChoice) {
     let Some(beginning) = &past.beginning else {
         return;
     };
@@ -423,7 +423,7 @@ fn keep_mode(probed: &mut ProbeResult, past: &Past, choice: ToolModeChoice) {
 pub(super) fn first_prompt(
     catalogue: &Catalogue,
     probed: &ProbeResult,
-    past: &Past,
+    past: &ResumeState,
     profile: Profile,
 ) -> (Prompt, Option<Kind>) {
     let tools: Vec<ToolSpec> = catalogue

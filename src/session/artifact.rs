@@ -13,7 +13,7 @@ use podbay_event::SessionId;
 use super::Error;
 use super::Options;
 use super::State;
-use super::disk;
+use super::log_file;
 use super::state;
 
 const ID_MAX: usize = 64;
@@ -37,7 +37,7 @@ pub struct Stored {
 
 /// Some lines of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct ArtifactPage {
     /// Bytes that are not UTF-8 are replaced by U+FFFD.
     pub text: String,
     /// The number of the first line, counted from 1.
@@ -104,7 +104,7 @@ impl Artifacts {
             });
         }
         let path = self.folder.join(id);
-        disk::open_read(&path).map_err(|source| {
+        log_file::open_read(&path).map_err(|source| {
             if source.kind() == io::ErrorKind::NotFound {
                 let near = self
                     .all()
@@ -125,11 +125,11 @@ impl Artifacts {
     }
 
     /// Returns up to `limit` lines from line `first` on, counted from 1.
-    pub fn page(&self, id: &str, first: u64, limit: u64) -> Result<Page, Error> {
+    pub fn page(&self, id: &str, first: u64, limit: u64) -> Result<ArtifactPage, Error> {
         let file = self.open(id)?;
-        let read = || -> io::Result<Page> {
+        let read = || -> io::Result<ArtifactPage> {
             let bytes = file.metadata()?.len();
-            Ok(Page {
+            Ok(ArtifactPage {
                 bytes,
                 ..page(BufReader::new(&file), first.max(1), limit)?
             })
@@ -154,7 +154,7 @@ impl Artifacts {
     }
 
     /// Returns all artifacts, the oldest first.
-    fn all(&self) -> io::Result<Vec<Kept>> {
+    fn all(&self) -> io::Result<Vec<StoredArtifact>> {
         let mut all = Vec::new();
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(all),
@@ -167,7 +167,7 @@ impl Artifacts {
                 .to_str()
                 .filter(|name| metadata.is_file() && !name.starts_with('.'))
             {
-                all.push(Kept {
+                all.push(StoredArtifact {
                     at: metadata.modified()?,
                     id: id.to_owned(),
                     size: metadata.len(),
@@ -179,7 +179,7 @@ impl Artifacts {
     }
 }
 
-struct Kept {
+struct StoredArtifact {
     at: SystemTime,
     id: String,
     size: u64,
@@ -200,8 +200,8 @@ fn clean(call: &str) -> String {
     }
 }
 
-fn page(mut reader: impl BufRead, first: u64, limit: u64) -> io::Result<Page> {
-    let mut page = Page {
+fn page(mut reader: impl BufRead, first: u64, limit: u64) -> io::Result<ArtifactPage> {
+    let mut page = ArtifactPage {
         text: String::new(),
         first,
         n_lines: 0,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_holds_whole_lines_and_says_where_to_go_on() {
+    fn a_page_has_whole_lines_and_the_next_line_number() {
         check("a\nb\nc\n", 1, 2, "a\nb\n", Some(3));
         check("a\nb\nc\n", 3, 2, "c\n", None);
         check("a\nb\nc", 2, 2, "b\nc", None);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_line_does_not_make_an_endless_page() {
+    fn a_page_is_bounded_even_for_one_very_long_line() {
         let long = "x".repeat(PAGE_MAX + 10);
         let first = page(format!("a\n{long}\nb\n").as_bytes(), 1, 10).expect("memory can be read");
         assert_eq!(
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_never_a_path() {
+    fn an_artifacts_name_is_never_a_path() {
         assert_eq!(clean("../../etc/passwd"), "etcpasswd");
         assert_eq!(clean("call_1-a"), "call_1-a");
         assert_eq!(clean("/.."), "output");

@@ -25,7 +25,7 @@ pub enum Error {
     NoRecords {
         path: PathBuf,
         /// The first unreadable record.
-        problem: Option<super::Problem>,
+        problem: Option<super::LogProblem>,
     },
     #[error("go on with `{}`: its first record is damaged, so that nobody knows which project it belongs to", path.display())]
     Headless { path: PathBuf },

@@ -7,7 +7,7 @@ use podbay_event::ToolCall;
 use podbay_event::is_same_name;
 use podbay_llm::message::Message;
 
-use super::picture;
+use super::images;
 
 /// Tools that change the file they name, with all aliases.
 const WRITERS: [&str; 29] = [
@@ -59,7 +59,7 @@ const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
 
 /// The messages of one conversation, and the operations on it as a whole.
 ///
-/// The agent loop keeps one while it works, and [`super::Past`] rebuilds one from a log: the same
+/// The agent loop keeps one while it works, and [`super::ResumeState`] rebuilds one from a log: the same
 /// steps give the same messages, so that a resumed session sends the same bytes as before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
@@ -255,7 +255,7 @@ impl History {
             let Message::Image { text, url } = message else {
                 continue;
             };
-            if !picture::is_named(url) {
+            if !images::is_named(url) {
                 continue;
             }
             if let Some(Message::Image { url: found, .. }) = load(url) {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_call_of_several_changes_are_all_told() {
+    fn all_files_changed_by_one_call_are_listed() {
         #[track_caller]
         fn check(name: &str, arguments: &serde_json::Value, expected: &[&str]) {
             let mut history = History::default();
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_were_read_are_told_the_latest_last_and_not_without_end() {
+    fn read_files_are_listed_latest_last_and_bounded() {
         let mut history = History::default();
         let paths = ["a", "artifact:c1", "b", "a"]
             .map(str::to_owned)
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_taken_back_with_all_that_came_of_it() {
+    fn a_turn_is_rewound_with_all_that_followed() {
         let mut rewound = history();
         rewound.rewind(1);
         assert_eq!(texts(&rewound), ["context", "one", "1", "written", "done0"]);
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_takes_the_place_of_the_middle_and_nothing_the_person_said_is_forgotten() {
+    fn compaction_replaces_the_middle_and_keeps_the_users_messages() {
         let mut compacted = history();
         compacted.compact("summary", 1, 2);
         assert_eq!(texts(&compacted), ["context", "summary", "1", "long"]);
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_edited_parts_no_call_from_its_result() {
+    fn an_edited_log_separates_no_call_from_its_result() {
         for (head, tail, expected) in [
             (1, 1, &["context", "summary"][..]),
             (3, 0, &["context", "one", "summary"]),
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evicted_result_is_replaced_and_others_stay() {
+    fn only_evicted_results_are_replaced() {
         let mut evicted = history();
         evicted.evict(&[
             Evicted {
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_stand_where_they_were_sent() {
+    fn requests_keep_their_position_among_the_messages() {
         let history = history();
         let at: Vec<usize> = history
             .steps()

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use super::disk;
+use super::log_file;
 
 /// `events.jsonl`: the events of all sessions, for observers. Bounded, shared by all processes; its
 /// failures never end a run.
@@ -39,7 +39,7 @@ impl Journal {
     }
 
     fn open(&mut self) {
-        match disk::open_append(&self.path, false) {
+        match log_file::open_append(&self.path, false) {
             Ok(file) => self.file = Some(file),
             Err(error) => {
                 tracing::warn!(path = %self.path.display(), %error, "cannot open the journal");
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_journal_is_set_aside_once_though_two_write_it() {
+    fn a_full_journal_is_rotated_once_by_two_writers() {
         let temp = tempfile::tempdir().expect("a folder");
         let path = temp.path().join("events.jsonl");
         let (mut one, mut two) = (

@@ -20,10 +20,10 @@ use super::Error;
 use super::Header;
 use super::State;
 use super::VERSION;
-use super::disk;
-use super::find;
-use super::name;
+use super::log_file;
 use super::record;
+use super::session_file;
+use super::session_name;
 
 /// How much of a log's head and tail is read at first, in bytes.
 const FIRST: u64 = 32 << 10;
@@ -34,23 +34,23 @@ const TITLE_CHARS: usize = 120;
 
 /// The session of a project that was used last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Latest {
-    pub found: find::Found,
+pub struct LatestSession {
+    pub found: session_file::SessionFile,
     /// Logs that were written later and could not be read, each with the reason.
     pub passed_over: Vec<String>,
 }
 
 /// A list of sessions, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    pub sessions: Vec<Summary>,
+pub struct SessionList {
+    pub sessions: Vec<SessionSummary>,
     /// Logs of the same days that cannot be read, each with the reason.
     pub passed_over: Vec<String>,
 }
 
 /// A short description of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct SessionSummary {
     /// The id in the log's name, by which it is found; the first line of a hand-made copy names
     /// another one.
     pub session: SessionId,
@@ -72,10 +72,10 @@ pub struct Summary {
     pub is_copy: bool,
 }
 
-impl Summary {
+impl SessionSummary {
     /// Returns its log.
-    pub fn found(&self) -> find::Found {
-        find::Found {
+    pub fn found(&self) -> session_file::SessionFile {
+        session_file::SessionFile {
             session: self.session.clone(),
             path: self.path.clone(),
         }
@@ -86,7 +86,7 @@ impl Summary {
 ///
 /// Logs are read day by day, by the date in their names: first lines to sort them, then head and
 /// tail of those that are returned.
-pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
+pub fn list(state: &State, most: usize) -> Result<SessionList, Error> {
     let day = |path: &Path| {
         path.file_name()
             .and_then(|name| name.to_str())
@@ -94,10 +94,10 @@ pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
             .map(str::to_owned)
     };
     let mut days: BTreeMap<Option<String>, Vec<PathBuf>> = BTreeMap::new();
-    for found in find::files(state)? {
+    for found in session_file::files(state)? {
         days.entry(day(&found.path)).or_default().push(found.path);
     }
-    let mut listed = Listed {
+    let mut listed = SessionList {
         sessions: Vec::new(),
         passed_over: Vec::new(),
     };
@@ -134,7 +134,7 @@ pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
 
 /// Returns the header of a log.
 fn begin(path: &Path) -> io::Result<Option<Header>> {
-    let mut file = disk::open_read(path)?;
+    let mut file = log_file::open_read(path)?;
     let length = file.metadata()?.len();
     let head = grow(
         FIRST_LINE,
@@ -148,7 +148,7 @@ fn begin(path: &Path) -> io::Result<Option<Header>> {
 /// Returns the sessions, those used last first. Sorted by file modification time, since records of
 /// jumping clocks cannot be compared. After a clock was set back, the newer session may come
 /// second; `--resume ID` names it. Logs are read lazily.
-pub fn recent(state: &State) -> Result<impl Iterator<Item = Summary>, Error> {
+pub fn recent(state: &State) -> Result<impl Iterator<Item = SessionSummary>, Error> {
     Ok(as_written(state)?
         .into_iter()
         .filter_map(|path| summarize(&path).ok().flatten()))
@@ -156,9 +156,9 @@ pub fn recent(state: &State) -> Result<impl Iterator<Item = Summary>, Error> {
 
 /// Finds the session of a project that was used last, and the unreadable logs written later, each
 /// with the reason: one of them may be the wanted one.
-pub fn find_latest(state: &State, project: &str) -> Result<Latest, Error> {
+pub fn find_latest(state: &State, project: &str) -> Result<LatestSession, Error> {
     match last_of(state, |summary| summary.project == project)? {
-        (Some(found), passed_over) => Ok(Latest {
+        (Some(found), passed_over) => Ok(LatestSession {
             found: found.found(),
             passed_over,
         }),
@@ -170,7 +170,10 @@ pub fn find_latest(state: &State, project: &str) -> Result<Latest, Error> {
 }
 
 /// Finds the last session that matches, in any project.
-pub fn last(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<Summary, Error> {
+pub fn last(
+    state: &State,
+    wanted: impl Fn(&SessionSummary) -> bool,
+) -> Result<SessionSummary, Error> {
     match last_of(state, wanted)? {
         (Some(summary), _) => Ok(summary),
         (None, passed_over) => Err(Error::NoSession { passed_over }),
@@ -180,8 +183,8 @@ pub fn last(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<Summary,
 /// Returns the last session that matches, and the unreadable logs written later.
 fn last_of(
     state: &State,
-    wanted: impl Fn(&Summary) -> bool,
-) -> Result<(Option<Summary>, Vec<String>), Error> {
+    wanted: impl Fn(&SessionSummary) -> bool,
+) -> Result<(Option<SessionSummary>, Vec<String>), Error> {
     let mut passed_over = Vec::new();
     for path in as_written(state)? {
         match summarize(&path) {
@@ -198,12 +201,12 @@ fn last_of(
 
 /// Returns all logs, those written last first.
 fn as_written(state: &State) -> Result<Vec<PathBuf>, Error> {
-    let written = |found: &find::Found| {
+    let written = |found: &session_file::SessionFile| {
         fs::symlink_metadata(&found.path)
             .and_then(|metadata| metadata.modified())
             .ok()
     };
-    let mut all: Vec<_> = find::files(state)?
+    let mut all: Vec<_> = session_file::files(state)?
         .into_iter()
         .map(|found| (written(&found), found.path))
         .collect();
@@ -214,7 +217,7 @@ fn as_written(state: &State) -> Result<Vec<PathBuf>, Error> {
 /// Says why a log has no header.
 fn without_beginning(path: &Path) -> String {
     let read = || {
-        let mut file = disk::open_read(path)?;
+        let mut file = log_file::open_read(path)?;
         let length = file.metadata()?.len();
         read_at(&mut file, 0, length.min(FIRST))
     };
@@ -226,7 +229,7 @@ fn without_beginning(path: &Path) -> String {
     let (mut first, mut problem) = (true, None);
     let scanned = record::scan(bytes.as_slice(), |line, piece| {
         let what = match piece {
-            record::Piece::Record(value) => {
+            record::LinePiece::Record(value) => {
                 version = version
                     .or_else(|| value.get("version")?.as_u64())
                     .filter(|_| value["type"] == "session_started")
@@ -237,7 +240,7 @@ fn without_beginning(path: &Path) -> String {
                     None
                 }
             }
-            record::Piece::Damage(what) => Some(what),
+            record::LinePiece::Damage(what) => Some(what),
         };
         if std::mem::replace(&mut first, false) {
             problem = what.map(|what| format!("line {line}: {what}"));
@@ -254,12 +257,12 @@ fn without_beginning(path: &Path) -> String {
 }
 
 /// Returns a short description of a session; `None` if its file holds none.
-pub fn summary(found: &find::Found) -> Option<Summary> {
+pub fn summary(found: &session_file::SessionFile) -> Option<SessionSummary> {
     summarize(&found.path).ok().flatten()
 }
 
-fn summarize(path: &Path) -> io::Result<Option<Summary>> {
-    let mut file = disk::open_read(path)?;
+fn summarize(path: &Path) -> io::Result<Option<SessionSummary>> {
+    let mut file = log_file::open_read(path)?;
     let length = file.metadata()?.len();
     let Some(head) = grow(
         FIRST,
@@ -315,12 +318,12 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
         tool_calls = count(|kind| matches!(kind, Kind::CallStarted { .. }));
     }
     let title = title(&head).unwrap_or_default();
-    Ok(Some(Summary {
-        session: find::session_of(path).unwrap_or(header.session),
+    Ok(Some(SessionSummary {
+        session: session_file::session_of(path).unwrap_or(header.session),
         started: header.at,
         project: header.project,
         mode: header.mode,
-        name: name::of(path),
+        name: session_name::name_of(path),
         title,
         status,
         turns,
@@ -359,7 +362,7 @@ fn read_at(file: &mut File, start: u64, size: u64) -> io::Result<Vec<u8>> {
 fn events(bytes: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();
     let scanned = record::scan(bytes, |_, piece| {
-        if let record::Piece::Record(value) = piece {
+        if let record::LinePiece::Record(value) = piece {
             events.extend(record::to_event(value).0);
         }
     });

@@ -11,17 +11,17 @@ use podbay_event::SessionId;
 use podbay_event::json_line;
 
 use super::Error;
+use super::LogRepair;
 use super::Options;
 use super::Records;
-use super::Repair;
 use super::State;
 use super::VERSION;
-use super::disk;
-use super::disk::Disk;
-use super::find;
 use super::journal::Journal;
+use super::log_file;
+use super::log_file::LogFile;
 use super::read;
 use super::repair_tail;
+use super::session_file;
 use super::state;
 
 /// Most bytes of records that wait in memory while the disk fails.
@@ -34,7 +34,7 @@ const PENDING_MAX: usize = 16 << 20;
 pub struct Log {
     path: PathBuf,
     session: SessionId,
-    disk: Box<dyn Disk>,
+    disk: Box<dyn LogFile>,
     /// The length of the file up to the last whole record.
     good: u64,
     pending: VecDeque<String>,
@@ -67,8 +67,10 @@ impl Log {
             });
         };
         state::own(&state.sessions())?;
-        let path = state.sessions().join(find::file_name(header.at, session));
-        let file = disk::open_append(&path, true).map_err(Error::io("make", &path))?;
+        let path = state
+            .sessions()
+            .join(session_file::file_name(header.at, session));
+        let file = log_file::open_append(&path, true).map_err(Error::io("make", &path))?;
         hold(&file, &path)?;
         let mut log = Self::over(
             path,
@@ -93,14 +95,14 @@ impl Log {
         state: &State,
         path: &Path,
         options: &Options,
-    ) -> Result<(Self, Records, Option<Repair>), Error> {
-        disk::own_file(path)?;
+    ) -> Result<(Self, Records, Option<LogRepair>), Error> {
+        log_file::own_file(path)?;
         // Read first: a log of a newer format is refused before anything is changed.
         let length = std::fs::symlink_metadata(path)
             .map_err(Error::io("look at", path))?
             .len();
         let records = read(path)?;
-        let file = disk::open_append(path, false).map_err(Error::io("open", path))?;
+        let file = log_file::open_append(path, false).map_err(Error::io("open", path))?;
         hold(&file, path)?;
         // Records that another process wrote meanwhile belong to it too.
         let records = if file.metadata().is_ok_and(|now| now.len() == length) {
@@ -124,7 +126,7 @@ impl Log {
     fn over(
         path: PathBuf,
         session: SessionId,
-        disk: Box<dyn Disk>,
+        disk: Box<dyn LogFile>,
         good: u64,
         journal: Journal,
     ) -> Self {
@@ -299,7 +301,7 @@ pub(super) fn hold(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Busy {
             path: path.to_owned(),
-            pid: disk::holder(file),
+            pid: log_file::holder(file),
         }),
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
@@ -326,7 +328,7 @@ mod tests {
         room: Arc<Mutex<usize>>,
     }
 
-    impl Disk for Small {
+    impl LogFile for Small {
         fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
             let room = *self
                 .room
@@ -422,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_once_and_nothing_is_lost() {
+    fn a_full_disk_is_reported_once_and_loses_nothing() {
         let mut full = Full::new(100);
         full.say("one").expect("fits");
         let error = full
@@ -456,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_goes_out_with_what_became_of_it() {
+    fn an_answer_is_written_together_with_the_next_record() {
         let answer = |calls: &[&str]| {
             let call = |id: &&str| podbay_event::ToolCall {
                 id: (*id).into(),
@@ -531,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_of_the_kernels_own_that_is_full_ends_nothing_either() {
+    fn a_write_error_of_dev_full_does_not_end_the_log() {
         let file = File::options()
             .append(true)
             .open("/dev/full")
@@ -555,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_memory_cannot_hold_either_is_counted_and_said_in_the_log() {
+    fn records_lost_from_memory_are_counted_in_the_log() {
         let mut full = Full::new(0);
         let long = "x".repeat(PENDING_MAX / 2 - 1000);
         full.say(&long).expect_err("told");
@@ -574,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_secret_is_never_written() {
+    fn a_redacted_secret_is_never_written() {
         let mut full = Full::new(10_000);
         full.log.hide(Secret::new("sk-\"quoted\"-123"));
         full.log.hide(Secret::new("a"));

@@ -12,8 +12,8 @@ use podbay_event::SessionId;
 
 use super::Error;
 use super::VERSION;
-use super::disk;
-use super::find;
+use super::log_file;
+use super::session_file;
 
 /// Most bytes of a line; our records are much shorter.
 const LINE_MAX: u64 = 64 << 20;
@@ -27,7 +27,7 @@ pub struct Records {
     /// All whole records in order, the header's included.
     pub events: Vec<Event>,
     /// What could not be read.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<LogProblem>,
 }
 
 /// The first record of a log.
@@ -67,7 +67,7 @@ impl Header {
 
 /// A line, or a part of one, that is no record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct LogProblem {
     /// Counted from 1.
     pub line: u64,
     pub what: String,
@@ -81,20 +81,20 @@ pub struct Problem {
 /// An incomplete last line, blocks of zero bytes, records fused to one line and records of unknown
 /// types are tolerated; only a file without any record, and one of a newer format, is an error.
 pub fn read(path: &Path) -> Result<Records, Error> {
-    let file = disk::open_log(path)?;
+    let file = log_file::open_log(path)?;
     let mut events = Vec::new();
     let mut problems = Vec::new();
     scan(BufReader::new(file), |line, found| match found {
-        Piece::Record(value) => {
+        LinePiece::Record(value) => {
             let (event, problem) = to_event(value);
-            problems.extend(problem.map(|what| Problem {
+            problems.extend(problem.map(|what| LogProblem {
                 line,
                 what,
                 is_unread: event.is_some(),
             }));
             events.extend(event);
         }
-        Piece::Damage(what) => problems.push(Problem {
+        LinePiece::Damage(what) => problems.push(LogProblem {
             line,
             what,
             is_unread: false,
@@ -111,14 +111,14 @@ pub fn read(path: &Path) -> Result<Records, Error> {
         });
     }
     let header = events.first().and_then(Header::of);
-    if let (Some(header), Some(named)) = (&header, find::session_of(path))
+    if let (Some(header), Some(named)) = (&header, session_file::session_of(path))
         && header.session != named
     {
         let what = format!(
             "the log is named after session {named}, and says that it is that of {}",
             header.session
         );
-        problems.push(Problem {
+        problems.push(LogProblem {
             line: 1,
             what,
             is_unread: false,
@@ -127,7 +127,7 @@ pub fn read(path: &Path) -> Result<Records, Error> {
     let named = header
         .as_ref()
         .map(|header| header.session.clone())
-        .or_else(|| find::session_of(path));
+        .or_else(|| session_file::session_of(path));
     match named {
         Some(session) if !events.is_empty() => Ok(Records {
             session,
@@ -143,7 +143,7 @@ pub fn read(path: &Path) -> Result<Records, Error> {
 }
 
 /// A part of a line.
-pub(super) enum Piece {
+pub(super) enum LinePiece {
     Record(Value),
     Damage(String),
 }
@@ -151,7 +151,7 @@ pub(super) enum Piece {
 /// Reads a log line by line, in bounded memory.
 pub(super) fn scan(
     mut reader: impl BufRead,
-    mut found: impl FnMut(u64, Piece),
+    mut found: impl FnMut(u64, LinePiece),
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     for line in 1.. {
@@ -170,7 +170,7 @@ pub(super) fn scan(
 }
 
 /// Splits a line: no record if it is blank, usually one, several where writes were fused.
-pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
+pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(LinePiece)) {
     let mut rest = line;
     let mut skipped = false;
     loop {
@@ -181,7 +181,7 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
         let zeros = rest[..blank].contains(&0);
         rest = &rest[blank..];
         if zeros {
-            found(Piece::Damage("a block of zero bytes".to_owned()));
+            found(LinePiece::Damage("a block of zero bytes".to_owned()));
         }
         if rest.is_empty() {
             return;
@@ -191,7 +191,7 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
             Some(Ok(value)) if value.is_object() => {
                 rest = &rest[values.byte_offset()..];
                 skipped = false;
-                found(Piece::Record(value));
+                found(LinePiece::Record(value));
             }
             _ => {
                 if !skipped {
@@ -200,7 +200,7 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
                     } else {
                         "a torn last record"
                     };
-                    found(Piece::Damage(what.to_owned()));
+                    found(LinePiece::Damage(what.to_owned()));
                 }
                 // A torn record may be followed by a whole one: every record begins with its type.
                 skipped = true;
@@ -251,15 +251,15 @@ mod tests {
         let mut all = Vec::new();
         pieces(line, line.ends_with(b"\n"), |piece| {
             all.push(match piece {
-                Piece::Record(value) => value.to_string(),
-                Piece::Damage(what) => what,
+                LinePiece::Record(value) => value.to_string(),
+                LinePiece::Damage(what) => what,
             });
         });
         assert_eq!(all, expected);
     }
 
     #[test]
-    fn a_line_gives_what_is_whole_in_it() {
+    fn whole_records_in_a_damaged_line_are_read() {
         check(b"{\"type\":\"a\"}\n", &[r#"{"type":"a"}"#]);
         check(b"\n", &[]);
         check(

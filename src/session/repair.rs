@@ -9,13 +9,13 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::Error;
-use super::disk;
-use super::record::Piece;
+use super::log_file;
+use super::record::LinePiece;
 use super::record::pieces;
 
 /// A repair of the end of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Repair {
+pub enum LogRepair {
     /// The last line has a whole record and lacked its newline.
     Ended,
     /// The last record was incomplete; it was moved to a backup.
@@ -25,7 +25,7 @@ pub enum Repair {
 /// Makes sure that a log ends with a newline, so that an append cannot be fused to the last line.
 ///
 /// The removed bytes are kept in a file beside it, `….jsonl.bak`.
-pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
+pub fn repair_tail(path: &Path) -> Result<Option<LogRepair>, Error> {
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -38,20 +38,20 @@ pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
     }
     let mut is_worth_reading = false;
     pieces(&tail, false, |piece| {
-        is_worth_reading |= matches!(piece, Piece::Record(_));
+        is_worth_reading |= matches!(piece, LinePiece::Record(_));
     });
     if is_worth_reading {
         // Readers skip the damaged part of the line; removing it would remove the record too.
         file.seek(SeekFrom::End(0))
             .and_then(|_| file.write_all(b"\n"))
             .map_err(Error::io("repair", path))?;
-        return Ok(Some(Repair::Ended));
+        return Ok(Some(LogRepair::Ended));
     }
     let mut kept = path.as_os_str().to_owned();
     kept.push(".bak");
     let kept = PathBuf::from(kept);
     let keep = || -> io::Result<()> {
-        let mut file = disk::open_append(&kept, false)?;
+        let mut file = log_file::open_append(&kept, false)?;
         file.write_all(&tail)?;
         file.write_all(b"\n")?;
         file.sync_data()
@@ -60,7 +60,7 @@ pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
     file.set_len(start)
         .and_then(|()| file.sync_data())
         .map_err(Error::io("repair", path))?;
-    Ok(Some(Repair::Cut {
+    Ok(Some(LogRepair::Cut {
         bytes: tail.len() as u64,
         kept,
     }))
@@ -101,12 +101,15 @@ mod tests {
     }
 
     #[test]
-    fn a_record_within_a_torn_line_is_kept() {
+    fn a_whole_record_in_a_damaged_line_is_kept() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.jsonl");
         let torn = "{\"type\":\"user_mess{\"type\":\"interrupted\",\"at\":\"2026-11-21T10:00:00Z\"}{\"type\":\"ca";
         std::fs::write(&path, torn).expect("written");
-        assert_eq!(repair_tail(&path).expect("repaired"), Some(Repair::Ended));
+        assert_eq!(
+            repair_tail(&path).expect("repaired"),
+            Some(LogRepair::Ended)
+        );
         assert_eq!(
             std::fs::read_to_string(&path).expect("readable"),
             format!("{torn}\n")
@@ -114,12 +117,12 @@ mod tests {
         std::fs::write(&path, &torn[..20]).expect("written");
         assert!(matches!(
             repair_tail(&path),
-            Ok(Some(Repair::Cut { bytes: 20, .. }))
+            Ok(Some(LogRepair::Cut { bytes: 20, .. }))
         ));
     }
 
     #[test]
-    fn the_last_line_is_found_across_blocks() {
+    fn the_last_line_is_found_across_read_blocks() {
         check("", 0, "");
         check("a\n", 2, "");
         check("a\nbc", 2, "bc");

@@ -1,12 +1,12 @@
 //! Replays the events of a log and rebuilds the conversation.
 
-use super::past::Beginning;
-use super::past::Fullness;
-use super::past::NOT_BEGUN;
-use super::past::Open;
-use super::past::Past;
-use super::past::UNKNOWN_END;
-use super::picture;
+use super::images;
+use super::resume_state::Fullness;
+use super::resume_state::NOT_BEGUN;
+use super::resume_state::OpenCall;
+use super::resume_state::PromptPrefix;
+use super::resume_state::ResumeState;
+use super::resume_state::UNKNOWN_END;
 use podbay_event::CallStatus;
 use podbay_event::Kind;
 use podbay_event::OpenAnswer;
@@ -23,15 +23,15 @@ pub(super) const MISSING: &str = "(a message is missing here)";
 const TASKS: &str = "task_list";
 
 /// A call of the last answer.
-struct Asked {
+struct AskedCall {
     call: ToolCall,
     begun: bool,
     result: Option<(CallStatus, String)>,
 }
 
-impl Asked {
-    fn open(self) -> Open {
-        Open {
+impl AskedCall {
+    fn open(self) -> OpenCall {
+        OpenCall {
             call: self.call,
             begun: self.begun,
         }
@@ -40,22 +40,22 @@ impl Asked {
 
 #[derive(Default)]
 pub(super) struct Replay {
-    past: Past,
+    past: ResumeState,
     /// The calls of the last answer, until each has its result: results are in the order of the
     /// calls.
-    calls: Vec<Asked>,
+    calls: Vec<AskedCall>,
     /// A call that may change the task list, and its arguments, until it has ended.
     listing: Option<(String, String)>,
     /// The state before each message of the user, for rewinding.
-    before: Vec<Before>,
+    before: Vec<RewindPoint>,
     /// Whether the last answer is complete and has no calls.
     is_answered: bool,
 }
 
-struct Before {
-    /// Length of `Past::tasks`.
+struct RewindPoint {
+    /// Length of `ResumeState::tasks`.
     n_tasks: usize,
-    /// Length of `Past::seen`.
+    /// Length of `ResumeState::seen`.
     n_seen: usize,
     /// How the task before ended.
     ended: Option<TaskEnd>,
@@ -63,14 +63,14 @@ struct Before {
 
 impl Replay {
     /// Ends the replay: calls of the last answer without a result are open.
-    pub(super) fn end(self) -> Past {
+    pub(super) fn end(self) -> ResumeState {
         let open = self
             .calls
             .into_iter()
             .filter(|call| call.result.is_none())
-            .map(Asked::open)
+            .map(AskedCall::open)
             .collect();
-        Past { open, ..self.past }
+        ResumeState { open, ..self.past }
     }
 
     /// Replays the next event.
@@ -119,7 +119,7 @@ impl Replay {
                 folded,
             } => {
                 let (system, tools) = (system.clone(), tools.clone());
-                self.past.beginning = Some(Beginning {
+                self.past.beginning = Some(PromptPrefix {
                     system,
                     tools,
                     mode: *mode,
@@ -159,7 +159,7 @@ impl Replay {
                 self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
                 self.past.history.push(Message::Image {
                     text: text.clone(),
-                    url: picture::name(artifact, media_type),
+                    url: images::name(artifact, media_type),
                 });
             }
             Kind::ImagesTakenOut { blind } => {
@@ -171,7 +171,7 @@ impl Replay {
             Kind::UserMessage { text, images } => {
                 self.give_up();
                 let (n_tasks, n_seen) = (self.past.tasks.len(), self.past.seen.len());
-                self.before.push(Before {
+                self.before.push(RewindPoint {
                     n_tasks,
                     n_seen,
                     ended: self.past.ended.take(),
@@ -308,7 +308,7 @@ impl Replay {
         });
         self.calls = calls
             .iter()
-            .map(|call| Asked {
+            .map(|call| AskedCall {
                 call: call.clone(),
                 begun: false,
                 result: None,
@@ -335,7 +335,7 @@ impl Replay {
     /// Adds the results of the last answer to the conversation; a missing one is marked if
     /// something follows.
     fn give_up(&mut self) {
-        for Asked {
+        for AskedCall {
             call,
             begun,
             result,

@@ -23,7 +23,7 @@ use podbay_wire::Program;
 
 use super::Error;
 use super::Records;
-use super::disk;
+use super::log_file;
 use super::record;
 
 /// Most lines of a result or a command that are shown; the log has all.
@@ -50,11 +50,11 @@ pub fn show(records: &Records) -> String {
 
 /// Writes the whole records of a log unchanged, one line each; returns how many.
 pub fn raw(path: &Path, out: &mut impl Write) -> Result<u64, Error> {
-    let file = disk::open_log(path)?;
+    let file = log_file::open_log(path)?;
     let mut n_records = 0;
     let mut failed: Option<io::Error> = None;
     let scanned = record::scan(BufReader::new(file), |_, piece| {
-        if let record::Piece::Record(value) = piece
+        if let record::LinePiece::Record(value) = piece
             && failed.is_none()
         {
             let line = json_line(&value).expect("a JSON value is JSON");
@@ -93,11 +93,11 @@ struct Calls<'a> {
     /// The model's calls by their ids: a call that was refused never started, so its arguments are
     /// nowhere else.
     asked: HashMap<&'a str, &'a ToolCall>,
-    open: Vec<Open<'a>>,
+    open: Vec<CallInProgress<'a>>,
 }
 
 #[derive(Default)]
-struct Open<'a> {
+struct CallInProgress<'a> {
     call: &'a str,
     /// The decision, as text.
     decided: String,
@@ -245,24 +245,24 @@ impl<'a> Calls<'a> {
         true
     }
 
-    fn open(&mut self, call: &'a str) -> &mut Open<'a> {
+    fn open(&mut self, call: &'a str) -> &mut CallInProgress<'a> {
         let at = self
             .open
             .iter()
             .position(|open| open.call == call)
             .unwrap_or(self.open.len());
         if at == self.open.len() {
-            self.open.push(Open {
+            self.open.push(CallInProgress {
                 call,
-                ..Open::default()
+                ..CallInProgress::default()
             });
         }
         &mut self.open[at]
     }
 
-    fn close(&mut self, call: &str) -> Open<'a> {
+    fn close(&mut self, call: &str) -> CallInProgress<'a> {
         let at = self.open.iter().position(|open| open.call == call);
-        at.map_or_else(Open::default, |at| self.open.remove(at))
+        at.map_or_else(CallInProgress::default, |at| self.open.remove(at))
     }
 
     /// Shows calls that neither started nor ended.

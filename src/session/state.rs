@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_found_by_the_environment_alone() {
+    fn the_state_folder_is_found_by_environment_variables_alone() {
         let temp = tempfile::tempdir().expect("a folder");
         let (a, b, c) = (
             temp.path().join("a"),

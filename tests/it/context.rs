@@ -9,8 +9,8 @@ use podbay::event::LimitKind;
 use podbay::event::RunStatus;
 use podbay::llm;
 use podbay::llm::ToolModeChoice;
-use podbay::session::Open;
-use podbay::session::Past;
+use podbay::session::OpenCall;
+use podbay::session::ResumeState;
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::json;
@@ -83,9 +83,13 @@ fn assert_resumable(desk: &Desk) {
             .iter()
             .rposition(|event| event.kind == Kind::ModelAsked)
             .is_some_and(|at| events[at..].iter().any(|event| rewrites(&event.kind)));
-        let open: Vec<Kind> = Past::of(&events).open.iter().map(Open::close).collect();
+        let open: Vec<Kind> = ResumeState::of(&events)
+            .open
+            .iter()
+            .map(OpenCall::close)
+            .collect();
         events.extend(open.into_iter().map(Event::now));
-        let past = Past::of(&events);
+        let past = ResumeState::of(&events);
         let mode = past
             .beginning
             .as_ref()
@@ -173,7 +177,7 @@ async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_fir
     );
     // What was warned of and kept is not warned of and kept once more by whoever goes on from
     // there.
-    let past = Past::of(&desk.events()[..=near.max(checkpoint)]);
+    let past = ResumeState::of(&desk.events()[..=near.max(checkpoint)]);
     let again = ScriptedModel::new()
         .context(9150)
         .says("Done.")
@@ -247,7 +251,7 @@ async fn a_summary_keeps_what_the_person_said_and_the_session_goes_on_with_it() 
         }
         assert_append_only(&desk);
         assert_resumable(&desk);
-        let past = Past::of(&desk.events());
+        let past = ResumeState::of(&desk.events());
         let wishes = Wishes {
             past,
             ..agent(agent::Options::default())

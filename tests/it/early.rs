@@ -19,7 +19,7 @@ use podbay::policy::Mode;
 use podbay::sandbox;
 use podbay::sandbox::link;
 use podbay::sandbox::link::Link;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use podbay::tools;
 use podbay::tools::HookOptions;
 use podbay::tools::Later;
@@ -218,7 +218,7 @@ async fn a_log_that_ends_anywhere_is_gone_on_with_after_calls_that_began_early()
         .into_iter()
         .filter(podbay::event::Event::durable)
         .collect();
-    let whole = Past::of(&durable);
+    let whole = ResumeState::of(&durable);
     assert!(whole.open.is_empty());
     let told = |message: &Message| {
         if let Message::ToolResult { text, .. } = message {
@@ -240,7 +240,7 @@ async fn a_log_that_ends_anywhere_is_gone_on_with_after_calls_that_began_early()
         .position(|event| matches!(event.kind, Kind::AssistantMessage { .. }))
         .expect("an answer");
     for end in 0..=durable.len() {
-        let open = Past::of(&durable[..end]).open;
+        let open = ResumeState::of(&durable[..end]).open;
         let finished = durable[..end]
             .iter()
             .filter(|event| matches!(event.kind, Kind::CallFinished { .. }))

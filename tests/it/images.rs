@@ -6,7 +6,7 @@ use podbay::event::Decision;
 use podbay::event::Kind;
 use podbay::event::RunStatus;
 use podbay::llm::Message;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use serde_json::json;
 
 use crate::support::Desk;
@@ -65,7 +65,7 @@ async fn a_model_that_sees_is_shown_an_image() {
 async fn a_session_that_goes_on_shows_its_images_again() {
     let desk = desk(ScriptedModel::new().sees()).await;
     desk.work("what is it?").await;
-    let mut past = Past::of(&desk.events());
+    let mut past = ResumeState::of(&desk.events());
     assert_eq!(past.load_images(&desk.artifacts), 0);
     let model = ScriptedModel::new()
         .sees()
@@ -108,7 +108,7 @@ async fn an_image_that_is_no_longer_kept_leaves_its_words() {
                 (*name, *kind) = (artifact.to_owned(), media_type.to_owned());
             }
         }
-        let mut past = Past::of(&events);
+        let mut past = ResumeState::of(&events);
         assert_eq!(past.load_images(&desk.artifacts), 1, "{artifact}");
         let words = |message: &Message| matches!(message, Message::User { text } if text == "a.png, as read_file found it.");
         assert!(past.history.messages().any(words));
@@ -188,7 +188,7 @@ async fn check_objection(code: u16, words: &str, shows_again: bool) {
     assert_eq!(desk.work("sure?").await.response, "Still not.");
     assert!(!desk.model.requests()[3].to_string().contains("image_url"));
     // Whoever goes on with it knows what was learnt.
-    let mut past = Past::of(&desk.events());
+    let mut past = ResumeState::of(&desk.events());
     assert_eq!(
         (past.load_images(&desk.artifacts), past.is_blind),
         (0, !shows_again)
@@ -278,7 +278,7 @@ async fn an_image_that_the_person_names_is_part_of_their_message() {
     assert_eq!(desk.reached(), ["read_file", "read_file"]);
     assert_eq!(desk.work("and now?").await.response, "Another.");
     desk.model.assert_append_only();
-    let mut past = Past::of(&desk.events());
+    let mut past = ResumeState::of(&desk.events());
     assert_eq!(past.load_images(&desk.artifacts), 0);
     let model = ScriptedModel::new().sees().says("Still.").start().await;
     let again = Desk::new(
@@ -561,13 +561,13 @@ async fn images_that_a_log_lacks_are_known_by_their_number() {
     desk.work("what is in @a.png and @\"my shots/b c.png\"?")
         .await;
     let mut events = desk.events();
-    assert_eq!(Past::of(&events).n_unshown, 0);
+    assert_eq!(ResumeState::of(&events).n_unshown, 0);
     let last = events
         .iter()
         .rposition(|event| matches!(event.kind, Kind::ImageShown { .. }))
         .expect("images");
     events.truncate(last);
-    assert_eq!(Past::of(&events).n_unshown, 1);
+    assert_eq!(ResumeState::of(&events).n_unshown, 1);
 }
 
 /// Eight large images, and somebody who does not wait for them.

@@ -10,7 +10,7 @@ use podbay::event::RunStatus;
 use podbay::event::ToolMode;
 use podbay::llm;
 use podbay::llm::ToolModeChoice;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use serde_json::Value;
 use serde_json::json;
 
@@ -318,7 +318,7 @@ async fn a_server_that_holds_no_answer_to_its_schema_is_told_by_text() {
     let again = Desk::new(
         answers().start().await,
         Wishes {
-            past: Past::of(&desk.events()),
+            past: ResumeState::of(&desk.events()),
             ..set_to(ToolModeChoice::Text)
         },
     )
@@ -419,7 +419,7 @@ async fn a_model_that_says_nothing_when_it_is_told_of_tools_is_told_otherwise_an
     );
     assert_eq!(changes(&desk), ONE_STEP);
     // The log tells a later run how to go on, to the byte.
-    let past = Past::of(&desk.events());
+    let past = ResumeState::of(&desk.events());
     assert_eq!(
         past.beginning.as_ref().map(|beginning| beginning.mode),
         Some(ToolMode::Constrained)
@@ -470,7 +470,7 @@ async fn a_model_that_has_called_natively_may_be_silent() {
     assert_eq!(desk.work("work").await.response, "Done.");
     assert!(changes(&desk).is_empty());
     let wishes = Wishes {
-        past: Past::of(&desk.events()),
+        past: ResumeState::of(&desk.events()),
         ..Wishes::default()
     };
     let again = Desk::new(
@@ -604,7 +604,7 @@ async fn what_nobody_could_read_is_asked_for_by_schema_over_the_same_conversatio
             (ToolModeChoice::Native, false),
         ] {
             let wishes = Wishes {
-                past: Past::of(&desk.events()),
+                past: ResumeState::of(&desk.events()),
                 ..set_to(choice)
             };
             let again = Desk::new(
@@ -793,7 +793,7 @@ async fn templates_that_want_roles_otherwise_get_them_so() {
             && first.ends_with("look")
     );
     assert!(changes(&desk).is_empty() && requests.len() == 3);
-    let past = Past::of(&desk.events());
+    let past = ResumeState::of(&desk.events());
     let again = Desk::new(
         ScriptedModel::new().says("Still here.").start().await,
         Wishes {

@@ -411,7 +411,7 @@ async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
             .contains("The person ran this in the sandbox themselves:\\n$ echo found > a; cat a"),
         "{messages}"
     );
-    let past = podbay::session::Past::of(&desk.events());
+    let past = podbay::session::ResumeState::of(&desk.events());
     let again = Desk::new(
         ScriptedModel::new().says("Still here.").start().await,
         Wishes {

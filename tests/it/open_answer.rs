@@ -7,7 +7,7 @@ use podbay::event::RunStatus;
 use podbay::llm;
 use podbay::llm::ToolModeChoice;
 use podbay::session;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use serde_json::Value;
 use serde_json::json;
 
@@ -111,7 +111,7 @@ fn what_is_open_is_read_from_the_log() {
         .collect();
     let text = std::fs::read_to_string(&path).expect("there");
     assert_eq!(written, text.lines().collect::<Vec<_>>());
-    let open = Past::of(&events).open_answer;
+    let open = ResumeState::of(&events).open_answer;
     assert_eq!(
         (open.pieces.len(), open.half.map(|half| half.begun)),
         (0, Some("{".to_owned()))
@@ -122,7 +122,7 @@ fn what_is_open_is_read_from_the_log() {
         .expect("an answer");
     for end in [answered, answered + 1, answered + 3] {
         assert_eq!(
-            Past::of(&events[..=end]).open_answer.pieces,
+            ResumeState::of(&events[..=end]).open_answer.pieces,
             ["One, "],
             "whatever record is the last"
         );
@@ -131,7 +131,7 @@ fn what_is_open_is_read_from_the_log() {
     let older = session::read(&path.with_file_name("seen.jsonl"))
         .expect("reads")
         .events;
-    assert!(Past::of(&older).open_answer.is_none());
+    assert!(ResumeState::of(&older).open_answer.is_none());
 }
 
 #[tokio::test]

@@ -17,9 +17,9 @@ use podbay::policy;
 use podbay::policy::Mode;
 use podbay::session;
 use podbay::session::Log;
-use podbay::session::Open;
+use podbay::session::OpenCall;
 use podbay::session::Options;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use podbay::session::State;
 use serde_json::Value;
 use serde_json::json;
@@ -36,7 +36,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::until;
 
 /// Returns what a log of these events says once its open calls are closed, as resuming does it.
-pub(crate) fn resumed(events: &[Event]) -> Past {
+pub(crate) fn resumed(events: &[Event]) -> ResumeState {
     // Through the log's own text, as a new process gets it.
     let line = |event: &Event| podbay::event::json_line(event).expect("JSON");
     let read = |line: String| serde_json::from_str(&line).expect("an event");
@@ -46,9 +46,13 @@ pub(crate) fn resumed(events: &[Event]) -> Past {
         .map(line)
         .map(read)
         .collect();
-    let open: Vec<Kind> = Past::of(&events).open.iter().map(Open::close).collect();
+    let open: Vec<Kind> = ResumeState::of(&events)
+        .open
+        .iter()
+        .map(OpenCall::close)
+        .collect();
     events.extend(open.into_iter().map(Event::now));
-    Past::of(&events)
+    ResumeState::of(&events)
 }
 
 fn bash(command: &str) -> (&'static str, Value) {
@@ -341,7 +345,7 @@ fn fixture(name: &str) -> PathBuf {
 fn conversation(name: &str) -> String {
     let records = session::read(&fixture(name)).expect("reads");
     assert_eq!(records.problems, []);
-    let past = Past::of(&records.events);
+    let past = ResumeState::of(&records.events);
     past.history
         .messages()
         .map(|message| serde_json::to_string(message).expect("JSON") + "\n")
@@ -426,7 +430,7 @@ fn a_session_that_the_log_names_is_an_id_and_that_of_its_file() {
 #[test]
 fn what_the_model_knows_of_files_is_read_from_the_log() {
     let events = session::read(&fixture("seen.jsonl")).expect("reads").events;
-    let seen = Past::of(&events).seen;
+    let seen = ResumeState::of(&events).seen;
     let told: Vec<String> = seen
         .iter()
         .map(|memo| {
@@ -447,7 +451,7 @@ fn what_the_model_knows_of_files_is_read_from_the_log() {
     let without = session::read(&fixture("results.jsonl"))
         .expect("reads")
         .events;
-    assert!(Past::of(&without).seen.is_empty());
+    assert!(ResumeState::of(&without).seen.is_empty());
 }
 
 /// The programs that a call started are for whoever reads the log: the model is told nothing of
@@ -861,8 +865,8 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
         session::read(&found.path).expect("reads"),
     );
     assert_eq!(
-        Past::of(&theirs.events).history,
-        Past::of(&ours.events).history
+        ResumeState::of(&theirs.events).history,
+        ResumeState::of(&ours.events).history
     );
     assert_eq!(theirs.header.expect("whole").session.to_string(), fork);
     assert!(
@@ -882,7 +886,7 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
         done.text(),
         format!("session {fork} (fix the test): taken back: 1, left: 1 (files stay as they are)\n")
     );
-    let past = Past::of(&session::read(&found.path).expect("reads").events);
+    let past = ResumeState::of(&session::read(&found.path).expect("reads").events);
     assert_eq!(
         (past.history.said(), past.history.is_open()),
         (&["fix the test".to_owned()][..], false)

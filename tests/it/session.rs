@@ -17,8 +17,8 @@ use podbay::session;
 use podbay::session::Artifacts;
 use podbay::session::Error;
 use podbay::session::Log;
+use podbay::session::LogRepair;
 use podbay::session::Options;
-use podbay::session::Repair;
 use podbay::session::State;
 use podbay::wire::WriteChange;
 use tempfile::TempDir;
@@ -363,7 +363,7 @@ fn a_resumed_log_is_repaired_before_anything_is_appended() {
         let after = session::read(&path).expect("reads");
         assert_eq!(after.events.len(), 5, "{name}");
         assert_eq!(after.events[4], said("go on"));
-        if let Some(Repair::Cut { bytes, kept }) = repair {
+        if let Some(LogRepair::Cut { bytes, kept }) = repair {
             let kept = fs::read(kept).expect("what was cut is kept");
             assert_eq!(
                 kept,
@@ -406,7 +406,7 @@ fn a_whole_last_record_without_its_newline_is_not_cut() {
     fs::write(&path, text.rsplit_once('\n').expect("has lines").0).expect("writes");
     assert_eq!(
         session::repair_tail(&path).expect("repairs"),
-        Some(Repair::Ended)
+        Some(LogRepair::Ended)
     );
     assert_eq!(session::repair_tail(&path).expect("looks"), None);
     assert_eq!(session::read(&path).expect("reads").problems, []);

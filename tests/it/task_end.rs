@@ -7,7 +7,7 @@ use podbay::event::Kind;
 use podbay::event::RunStatus;
 use podbay::policy;
 use podbay::session;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use serde_json::json;
 
 use crate::resume::resumed;
@@ -164,7 +164,7 @@ fn what_a_task_came_to_is_read_from_the_log() {
             .collect::<Vec<_>>()
     );
     let responses = (1..=events.len()).map(|end| {
-        Past::of(&events[..end])
+        ResumeState::of(&events[..end])
             .settled()
             .map(|ended| (ended.response.clone(), ended.denied.len()))
     });
@@ -187,7 +187,7 @@ fn what_a_task_came_to_is_read_from_the_log() {
         serde_json::from_value(end).expect("an event")
     };
     let left_after = |status| {
-        Past::of(&[events.clone(), vec![run_ended(status)]].concat())
+        ResumeState::of(&[events.clone(), vec![run_ended(status)]].concat())
             .settled()
             .is_some()
     };
@@ -198,7 +198,7 @@ fn what_a_task_came_to_is_read_from_the_log() {
     // Told once, it is told, however often it stands in the log.
     let again = events.last().expect("the end of the task").clone();
     assert!(matches!(again.kind, Kind::TaskEnded(_)));
-    let past = Past::of(&[events.clone(), vec![run_ended("completed"), again]].concat());
+    let past = ResumeState::of(&[events.clone(), vec![run_ended("completed"), again]].concat());
     assert!(past.settled().is_none() && past.is_done());
     let chat = Kind::SessionResumed {
         podbay: "1".into(),
@@ -212,11 +212,11 @@ fn what_a_task_came_to_is_read_from_the_log() {
         serde_json::from_value(nothing).expect("an event"),
     ];
     assert!(
-        Past::of(&[events.clone(), left].concat())
+        ResumeState::of(&[events.clone(), left].concat())
             .settled()
             .is_some()
     );
-    let done = |more: Vec<Event>| Past::of(&[events.clone(), more].concat()).is_done();
+    let done = |more: Vec<Event>| ResumeState::of(&[events.clone(), more].concat()).is_done();
     assert!(!done(Vec::new()), "nobody was told");
     // What the person did about it themselves is behind it; a chat in which nothing was said is no
     // word of it.
@@ -226,7 +226,7 @@ fn what_a_task_came_to_is_read_from_the_log() {
             seen: Vec::new(),
         })
     };
-    let past = Past::of(&[events.clone(), vec![undone()]].concat());
+    let past = ResumeState::of(&[events.clone(), vec![undone()]].concat());
     assert!(
         past.settled().is_none() && past.is_done(),
         "nobody does it again"
@@ -235,12 +235,12 @@ fn what_a_task_came_to_is_read_from_the_log() {
         text: "ran ls".into(),
     });
     assert_eq!(
-        Past::of(&[events.clone(), vec![by_hand]].concat()).settled(),
+        ResumeState::of(&[events.clone(), vec![by_hand]].concat()).settled(),
         None
     );
     let rewound = Kind::SessionRewound { turns: 1 };
     assert_eq!(
-        Past::of(&[events.clone(), vec![Event::now(rewound)]].concat()).settled(),
+        ResumeState::of(&[events.clone(), vec![Event::now(rewound)]].concat()).settled(),
         None
     );
     let other = Kind::SessionResumed {
@@ -249,7 +249,7 @@ fn what_a_task_came_to_is_read_from_the_log() {
         task: Some("other".into()),
     };
     assert_eq!(
-        Past::of(&[events, vec![Event::now(other)]].concat()).settled(),
+        ResumeState::of(&[events, vec![Event::now(other)]].concat()).settled(),
         None
     );
 }

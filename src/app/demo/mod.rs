@@ -36,7 +36,7 @@ use podbay_event::Kind;
 use podbay_llm as llm;
 use podbay_llm::Client;
 use podbay_session::Artifacts;
-use podbay_session::Past;
+use podbay_session::ResumeState;
 use podbay_tools::Catalogue;
 use podbay_tools::Pipeline;
 use podbay_tools::ToolSet;
@@ -105,7 +105,12 @@ async fn show(
     let mut tools = config.tools.clone();
     tools.set = ToolSet::Small;
     let catalogue = Catalogue::new(&tools);
-    let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default(), Profile::Standard);
+    let (prompt, begins) = first_prompt(
+        &catalogue,
+        &probed,
+        &ResumeState::default(),
+        Profile::Standard,
+    );
     let files = Files::new(&EXAMPLE);
     recorder.emit(Kind::SandboxStarted {
         image: "none, files in memory".to_owned(),

@@ -30,7 +30,7 @@ use podbay::sandbox;
 use podbay::sandbox::link::Asks;
 use podbay::session;
 use podbay::session::Artifacts;
-use podbay::session::Past;
+use podbay::session::ResumeState;
 use podbay::session::State;
 use podbay::tools;
 use podbay::tools::Asker;
@@ -64,7 +64,7 @@ pub(crate) struct Wishes {
     /// Nobody is there to be asked.
     pub(crate) alone: bool,
     /// An earlier conversation to go on with.
-    pub(crate) past: Past,
+    pub(crate) past: ResumeState,
 }
 
 impl Default for Wishes {
@@ -82,7 +82,7 @@ impl Default for Wishes {
             llm,
             answers: Vec::new(),
             alone: false,
-            past: Past::default(),
+            past: ResumeState::default(),
         }
     }
 }

@@ -98,7 +98,7 @@ impl Hand {
             None,
         );
         next.pipeline
-            .recall_seen(&podbay::session::Past::of(&events).seen);
+            .recall_seen(&podbay::session::ResumeState::of(&events).seen);
         next.events
             .lock()
             .expect("no test panics while it holds this")

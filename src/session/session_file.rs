@@ -10,21 +10,21 @@ use podbay_event::SessionId;
 
 use super::Error;
 use super::State;
-use super::disk;
 use super::list::last;
 use super::log::hold;
-use super::name;
+use super::log_file;
+use super::session_name;
 
 /// The log of a session, and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SessionFile {
     pub session: SessionId,
     pub path: PathBuf,
 }
 
 /// Finds a session by its id, its name, the beginning of its id, or the word `last`: the one used
 /// last, in any project.
-pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
+pub fn find(state: &State, wanted: &str) -> Result<SessionFile, Error> {
     if wanted == "last" {
         return last(state, |_| true).map(|summary| summary.found());
     }
@@ -32,9 +32,9 @@ pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
     if let Some(exact) = all.iter().find(|found| found.session.as_str() == wanted) {
         return Ok(exact.clone());
     }
-    let named: Vec<&Found> = all
+    let named: Vec<&SessionFile> = all
         .iter()
-        .filter(|found| name::of(&found.path).as_deref() == Some(wanted))
+        .filter(|found| session_name::name_of(&found.path).as_deref() == Some(wanted))
         .collect();
     match named.as_slice() {
         [] => {}
@@ -50,7 +50,7 @@ pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
             });
         }
     }
-    let mut matches: Vec<Found> = all
+    let mut matches: Vec<SessionFile> = all
         .iter()
         .filter(|found| !wanted.is_empty() && found.session.as_str().starts_with(wanted))
         .cloned()
@@ -76,14 +76,14 @@ pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
 
 /// Returns whether a process is writing this log.
 pub fn is_held(log: &Path) -> bool {
-    let shared = disk::open_read(log).map(|file| file.try_lock_shared());
+    let shared = log_file::open_read(log).map(|file| file.try_lock_shared());
     matches!(shared, Ok(Err(TryLockError::WouldBlock)))
 }
 
 /// Removes a session: its log, the backup of a repair, its name and its artifacts.
-pub fn remove(state: &State, found: &Found) -> Result<(), Error> {
+pub fn remove(state: &State, found: &SessionFile) -> Result<(), Error> {
     // The lock is held until the files are removed, so that no running session loses its log.
-    let _held = match disk::open_read(&found.path) {
+    let _held = match log_file::open_read(&found.path) {
         Ok(file) => {
             hold(&file, &found.path)?;
             Some(file)
@@ -101,7 +101,7 @@ pub fn remove(state: &State, found: &Found) -> Result<(), Error> {
     let mut kept = found.path.as_os_str().to_owned();
     kept.push(".bak");
     gone(fs::remove_file(&kept)).map_err(Error::io("remove", &kept))?;
-    let named = name::path(&found.path);
+    let named = session_name::path(&found.path);
     gone(fs::remove_file(&named)).map_err(Error::io("remove", &named))?;
     gone(fs::remove_file(&found.path)).map_err(Error::io("remove", &found.path))
 }
@@ -125,20 +125,20 @@ pub(super) fn session_of(path: &Path) -> Option<SessionId> {
 }
 
 /// Returns all logs, in no order.
-pub(super) fn files(state: &State) -> Result<Vec<Found>, Error> {
+pub(super) fn files(state: &State) -> Result<Vec<SessionFile>, Error> {
     let folder = state.sessions();
     let mut all = Vec::new();
     for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
         let path = entry.map_err(Error::io("read", &folder))?.path();
         if let Some(session) = session_of(&path) {
-            all.push(Found { session, path });
+            all.push(SessionFile { session, path });
         }
     }
     Ok(all)
 }
 
 /// Returns ids that may have been meant: one or two characters off, or with the text inside.
-fn near(wanted: &str, all: &[Found]) -> Vec<String> {
+fn near(wanted: &str, all: &[SessionFile]) -> Vec<String> {
     let mut close: Vec<(usize, &str)> = all
         .iter()
         .map(|found| found.session.as_str())

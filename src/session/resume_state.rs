@@ -11,7 +11,7 @@ use podbay_event::Usage;
 
 use super::Artifacts;
 use super::History;
-use super::picture;
+use super::images;
 use super::replay::Replay;
 use podbay_wire::Memo;
 
@@ -27,13 +27,13 @@ pub(super) const NOT_BEGUN: &str =
 /// Only messages are read from a log. Permissions granted in it do not count, and nothing in it is
 /// executed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
+pub struct ResumeState {
     /// The fixed prefix of every request; `None` where the log does not have it: it is older, or
     /// ended before.
-    pub beginning: Option<Beginning>,
+    pub beginning: Option<PromptPrefix>,
     pub history: History,
     /// Calls at the end without a result.
-    pub open: Vec<Open>,
+    pub open: Vec<OpenCall>,
     /// How the last run ended; `None` if it did not end.
     pub status: Option<RunStatus>,
     /// The task that the session began with, or got when it was resumed, as long as it is not a
@@ -75,7 +75,7 @@ pub struct Fullness {
 
 /// The fixed prefix of a conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beginning {
+pub struct PromptPrefix {
     pub system: String,
     pub tools: Vec<ToolTold>,
     pub mode: ToolMode,
@@ -85,13 +85,13 @@ pub struct Beginning {
 
 /// A call without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenCall {
     pub call: ToolCall,
     /// Whether it may have had effects.
     pub begun: bool,
 }
 
-impl Open {
+impl OpenCall {
     /// Returns the event that closes it.
     pub fn close(&self) -> Kind {
         let result = if self.begun { UNKNOWN_END } else { NOT_BEGUN };
@@ -107,7 +107,7 @@ impl Open {
     }
 }
 
-impl Past {
+impl ResumeState {
     /// Returns how the last task ended, if its last answer ended it and the run was stopped before
     /// it reported the end.
     pub fn settled(&self) -> Option<&TaskEnd> {
@@ -147,7 +147,7 @@ impl Past {
     /// description stays.
     pub fn load_images(&mut self, artifacts: &Artifacts) -> usize {
         self.history
-            .load_images(|name| picture::load(artifacts, name))
+            .load_images(|name| images::load(artifacts, name))
     }
 }
 
@@ -208,8 +208,8 @@ mod tests {
         }
     }
 
-    fn past(kinds: Vec<Kind>) -> Past {
-        Past::of(&kinds.into_iter().map(Event::now).collect::<Vec<_>>())
+    fn past(kinds: Vec<Kind>) -> ResumeState {
+        ResumeState::of(&kinds.into_iter().map(Event::now).collect::<Vec<_>>())
     }
 
     fn text(message: &Message) -> &str {
@@ -222,12 +222,12 @@ mod tests {
         }
     }
 
-    fn texts(past: &Past) -> Vec<&str> {
+    fn texts(past: &ResumeState) -> Vec<&str> {
         past.history.messages().map(text).collect()
     }
 
     #[test]
-    fn results_stand_in_the_order_of_the_calls_whatever_ended_first() {
+    fn results_are_in_the_order_of_the_calls() {
         let events = vec![
             said("go"),
             Kind::ModelAsked,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_never_ended_are_open_and_closing_them_says_what_is_known() {
+    fn unended_calls_are_open_and_closed_with_what_is_known() {
         let mut events = vec![
             said("go"),
             answer("", &["a", "b", "c"]),
@@ -255,11 +255,11 @@ mod tests {
         assert_eq!(
             before.open,
             [
-                Open {
+                OpenCall {
                     call: call("b"),
                     begun: true
                 },
-                Open {
+                OpenCall {
                     call: call("c"),
                     begun: false
                 }
@@ -270,14 +270,14 @@ mod tests {
             ["go", ""],
             "no result stands there before all of them do"
         );
-        events.extend(before.open.iter().map(Open::close));
+        events.extend(before.open.iter().map(OpenCall::close));
         let after = past(events);
         assert_eq!(texts(&after), ["go", "", "1", UNKNOWN_END, NOT_BEGUN]);
         assert!(after.open.is_empty());
     }
 
     #[test]
-    fn what_a_damaged_log_lacks_never_makes_a_conversation_that_a_server_refuses() {
+    fn a_damaged_log_gives_a_conversation_that_servers_accept() {
         let lost_end = past(vec![
             said("go"),
             answer("", &["a"]),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_the_task_came_is_told() {
+    fn the_state_of_the_task_is_restored() {
         let end = |status| Kind::RunFinished {
             status,
             exit_code: 0,
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_came_to_counts_once_and_where_an_answer_ended_it() {
+    fn a_tasks_end_counts_once_and_only_after_an_answer() {
         let ended_as = |status| {
             Kind::TaskEnded(TaskEnd {
                 status,
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_of_the_model_is_told() {
+    fn what_was_learnt_of_the_model_is_restored() {
         let changed = |from, to| Kind::ToolModeChanged {
             from,
             to,
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn how_full_the_window_was_is_told_until_something_is_written_otherwise() {
+    fn the_windows_fullness_is_restored_until_messages_change() {
         let counted = Usage {
             prompt: 700,
             cached: 0,
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_tasks_goes_back_with_what_made_it() {
+    fn rewinding_restores_the_task_list() {
         let list = |id: &str| {
             let began = Kind::CallStarted {
                 call: id.into(),
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_files_goes_back_with_what_told_it() {
+    fn rewinding_forgets_files_that_were_seen_later() {
         let read = |id: &str| {
             let seen = vec![Memo::Gone { path: id.into() }];
             let (call, name, result) = (id.into(), "read_file".into(), "1".into());
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn images_that_a_log_ends_before_are_counted() {
+    fn images_missing_at_the_end_of_a_log_are_counted() {
         let message = Kind::UserMessage {
             text: "look".into(),
             images: 3,
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_named_until_their_bytes_are_there() {
+    fn images_have_placeholders_until_they_are_loaded() {
         let image = |name: &str| Kind::ImageShown {
             text: name.into(),
             media_type: "image/png".into(),
@@ -633,7 +633,7 @@ mod tests {
             Kind::ModelAsked,
             answer("a cat", &[]),
         ];
-        let url = |past: &Past| {
+        let url = |past: &ResumeState| {
             past.history.messages().find_map(|message| match message {
                 Message::Image { url, .. } => Some(url.clone()),
                 _ => None,

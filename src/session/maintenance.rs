@@ -10,28 +10,30 @@ use podbay_event::Kind;
 use podbay_event::SessionId;
 
 use super::Error;
-use super::Found;
 use super::Log;
 use super::Options;
-use super::Past;
+use super::ResumeState;
+use super::SessionFile;
 use super::State;
-use super::disk;
-use super::find;
+use super::log_file;
 use super::read;
 use super::remove;
+use super::session_file;
 use super::show;
 use super::state;
 
 /// Copies a session, with its artifacts, into a new independent one. Records of unknown types are
 /// copied too.
-pub fn fork(state: &State, found: &Found) -> Result<Found, Error> {
-    disk::own_file(&found.path)?;
+pub fn fork(state: &State, found: &SessionFile) -> Result<SessionFile, Error> {
+    log_file::own_file(&found.path)?;
     let records = read(&found.path)?;
     let session = SessionId::random();
     let now = Event::now(Kind::SessionForked {
         from: records.session.clone(),
     });
-    let path = state.sessions().join(find::file_name(now.at, &session));
+    let path = state
+        .sessions()
+        .join(session_file::file_name(now.at, &session));
     let mut lines = Vec::new();
     show::raw(&found.path, &mut lines)?;
     let lines = String::from_utf8(lines).expect("JSON is text");
@@ -80,7 +82,7 @@ pub fn fork(state: &State, found: &Found) -> Result<Found, Error> {
     temporary
         .and_then(write)
         .map_err(Error::io("write", &path))?;
-    Ok(Found { session, path })
+    Ok(SessionFile { session, path })
 }
 
 fn copy_artifacts(state: &State, from: &SessionId, to: &SessionId) -> Result<(), Error> {
@@ -93,11 +95,11 @@ fn copy_artifacts(state: &State, from: &SessionId, to: &SessionId) -> Result<(),
     for entry in entries {
         let name = entry.map_err(Error::io("read", &from))?.file_name();
         // It was deleted in this moment to make room, or is no artifact.
-        let Ok(mut file) = disk::open_read(&from.join(&name)) else {
+        let Ok(mut file) = log_file::open_read(&from.join(&name)) else {
             continue;
         };
-        let mut copy =
-            disk::open_append(&to.join(&name), true).map_err(Error::io("write", to.join(&name)))?;
+        let mut copy = log_file::open_append(&to.join(&name), true)
+            .map_err(Error::io("write", to.join(&name)))?;
         io::copy(&mut file, &mut copy).map_err(Error::io("write", to.join(&name)))?;
     }
     Ok(())
@@ -105,9 +107,14 @@ fn copy_artifacts(state: &State, from: &SessionId, to: &SessionId) -> Result<(),
 
 /// Rewinds the user's last messages and all that followed them; the log keeps the records. Returns
 /// how many messages are left.
-pub fn rewind(state: &State, found: &Found, turns: u32, options: &Options) -> Result<usize, Error> {
+pub fn rewind(
+    state: &State,
+    found: &SessionFile,
+    turns: u32,
+    options: &Options,
+) -> Result<usize, Error> {
     let (mut log, records, _) = Log::resume(state, &found.path, options)?;
-    let there = Past::of(&records.events).history.n_turns();
+    let there = ResumeState::of(&records.events).history.n_turns();
     if turns == 0 || turns as usize > there {
         return Err(Error::TooFarBack {
             session: records.session.to_string(),
@@ -123,8 +130,8 @@ pub fn rewind(state: &State, found: &Found, turns: u32, options: &Options) -> Re
 /// Removes sessions that are older than the settings allow, or too many; a session that is being
 /// written stays.
 pub fn prune(state: &State, options: &Options, now: SystemTime) -> Result<Vec<SessionId>, Error> {
-    let mut all: Vec<(SystemTime, Found)> = Vec::new();
-    for found in find::files(state)? {
+    let mut all: Vec<(SystemTime, SessionFile)> = Vec::new();
+    for found in session_file::files(state)? {
         // By the file's modification time: the last record's timestamp may come from a clock that
         // was wrong.
         let written = fs::symlink_metadata(&found.path).and_then(|metadata| metadata.modified());

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::Error;
 
 /// A log file; tests replace it by one that fails.
-pub(super) trait Disk: Send {
+pub(super) trait LogFile: Send {
     /// Appends all bytes, or fails; after a failure some of them may be in the file.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
@@ -19,7 +19,7 @@ pub(super) trait Disk: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-impl Disk for File {
+impl LogFile for File {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)
     }

@@ -8,16 +8,16 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::Error;
-use super::Found;
+use super::SessionFile;
 use super::State;
-use super::disk;
-use super::find;
+use super::log_file;
+use super::session_file;
 
 /// Most characters of a name.
 const MAX: usize = 60;
 
 /// Names a session, so that it is found by its name as by its id; an empty name removes it.
-pub fn rename(state: &State, found: &Found, name: &str) -> Result<(), Error> {
+pub fn rename(state: &State, found: &SessionFile, name: &str) -> Result<(), Error> {
     let name = name.trim();
     let path = path(&found.path);
     if name.is_empty() {
@@ -39,14 +39,14 @@ pub fn rename(state: &State, found: &Found, name: &str) -> Result<(), Error> {
 }
 
 /// Refuses a name that another session has, or that is the beginning of another one's id.
-fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
-    for other in find::files(state)?
+fn is_free(state: &State, found: &SessionFile, name: &str) -> Result<(), Error> {
+    for other in session_file::files(state)?
         .into_iter()
         .filter(|other| other.session != found.session)
     {
         let how = if other.session.as_str().starts_with(name) {
             "this is the id of another session, or its beginning"
-        } else if of(&other.path).as_deref() == Some(name) {
+        } else if name_of(&other.path).as_deref() == Some(name) {
             "another session is called so"
         } else {
             continue;
@@ -61,9 +61,9 @@ fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
 }
 
 /// Returns the name of the session with this log, if it has one.
-pub(super) fn of(log: &Path) -> Option<String> {
+pub(super) fn name_of(log: &Path) -> Option<String> {
     let mut name = String::new();
-    disk::open_read(&path(log))
+    log_file::open_read(&path(log))
         .ok()?
         .take(4 * MAX as u64)
         .read_to_string(&mut name)

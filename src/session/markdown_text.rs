@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_and_markup_of_a_message_are_none_of_the_page() {
+    fn headings_and_html_of_a_message_are_not_the_pages() {
         check(
             "# A\n## You\n  ###\n#### D ##\n####### no heading",
             "#### A\n##### You\n  ######\n###### D ##\n####### no heading",
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_code_ends_with_its_message_at_the_latest() {
+    fn a_code_block_ends_with_its_message() {
         check("```\n# code <b>\n", "```\n# code <b>\n\n```");
         check("~~~~py\n```\n~~~\n# x", "~~~~py\n```\n~~~\n# x\n~~~~");
         check("```sh\nls # a\n```\n# A", "```sh\nls # a\n```\n#### A");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_words_stay_as_they_are() {
+    fn ordinary_markdown_is_unchanged() {
         for text in [
             "",
             "a\n\nb",

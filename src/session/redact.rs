@@ -40,12 +40,12 @@ const MASK: &str = "***";
 /// Replaces what looks like a key by `***`.
 ///
 /// A heuristic for texts that leave the machine: it knows the common forms and no others.
-pub(super) fn mask(text: &str) -> Cow<'_, str> {
+pub(super) fn redact(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
     let mut at = 0;
     while at < text.len() {
-        match secret(text, at) {
+        match find_secret(text, at) {
             Some((from, to)) => {
                 out.push_str(&text[copied..from]);
                 out.push_str(MASK);
@@ -62,7 +62,7 @@ pub(super) fn mask(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the range of a secret whose prefix or name begins here.
-fn secret(text: &str, at: usize) -> Option<(usize, usize)> {
+fn find_secret(text: &str, at: usize) -> Option<(usize, usize)> {
     let rest = &text[at..];
     if let Some(block) = private_key(rest) {
         return Some((at, at + block));
@@ -129,11 +129,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(mask(text), expected);
+        assert_eq!(redact(text), expected);
     }
 
     #[test]
-    fn what_looks_like_a_key_is_masked() {
+    fn what_looks_like_a_key_is_redacted() {
         check("key sk-abcdefghijklmnop1234 end", "key *** end");
         check("AKIAIOSFODNN7EXAMPLE", "***");
         check("export API_KEY=abc123def456", "export API_KEY=***");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_text_is_not() {
+    fn ordinary_text_is_not_redacted() {
         for text in [
             "the task-list of a risk-averse person",
             "password: String",
@@ -169,9 +169,9 @@ mod tests {
             "é sk-short",
         ] {
             assert!(
-                matches!(mask(text), Cow::Borrowed(same) if same == text),
+                matches!(redact(text), Cow::Borrowed(same) if same == text),
                 "{text}: {}",
-                mask(text)
+                redact(text)
             );
         }
     }
