@@ -9,20 +9,20 @@ use super::paths::SOCKET;
 use super::start::ending;
 use podbay_engine::FileLock;
 
-/// What became of a server that was looked after.
+/// The result of [`ModelServer::start_again`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It had ended by itself, and was started again with the same key, files and settings.
+    /// It had ended by itself, and was restarted with the same key, files and settings.
     Started { why: String },
-    /// It runs: it never ended, or somebody else was quicker.
+    /// It runs: it never ended, or another process restarted it.
     Runs,
-    /// Somebody removed it, or put another one in its place.
+    /// It was removed or replaced.
     Gone,
 }
 
 impl ModelServer {
-    /// Waits until the server's container ends; an error, or an end of the wait, says nothing of
-    /// the server.
+    /// Waits until the server's container ends; an error, or a timeout, says nothing about the
+    /// server.
     #[boxed]
     pub async fn wait_ended(
         &self,
@@ -35,8 +35,8 @@ impl ModelServer {
             .map_err(Error::engine("watch the model server"))
     }
 
-    /// Starts the server's container again where it has ended by itself. It does not wait until the
-    /// model is loaded: whoever asks next does.
+    /// Restarts the server's container if it ended by itself. Does not wait until the model is
+    /// loaded: the next request does.
     #[boxed]
     pub async fn start_again(
         &self,
@@ -59,7 +59,7 @@ impl ModelServer {
             return Ok(Again::Runs);
         }
         let why = ending(Some(&state));
-        // llama.cpp does not start where a file has its socket's name.
+        // llama.cpp does not start if a file has its socket's name.
         file::remove(&self.paths.socket_folder().join(SOCKET))?;
         self.engine
             .start(&state.id, cancel)

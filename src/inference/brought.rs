@@ -1,4 +1,4 @@
-//! Files that were brought along, in a bundle: where they belong, and what they may be called.
+//! Model files from a bundle: where they are stored, and their names.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use super::Store;
 use super::piece::Piece;
 
 impl Store {
-    /// Returns where a file that was brought along belongs: with the model of that name, where it
-    /// is one of its files, else beside the others.
+    /// Returns the path for a bundled file: that of the listed model, if it is one of its files,
+    /// else among the unlisted ones.
     pub fn place(&self, name: &str, file: &str, sha256: &str) -> PathBuf {
         let piece = self
             .piece(name, file, sha256)
@@ -18,9 +18,9 @@ impl Store {
         self.paths.models().join(piece)
     }
 
-    /// Returns whether a file cannot be what the list means by that name.
+    /// Returns whether a file cannot be the one that the list has under that name.
     pub fn contradicts(&self, name: &str, file: &str, size: u64, sha256: &str) -> bool {
-        // Whatever it calls itself: at this place it would be taken for that model.
+        // Whatever its name: at this path it would be taken for that model.
         let place = self.place(name, file, sha256);
         self.catalogue.entries.iter().any(|entry| {
             let is_there = self
@@ -32,8 +32,7 @@ impl Store {
         })
     }
 
-    /// Writes down a file that was brought along, once it is at its place, so that the model is
-    /// found by its name.
+    /// Writes the record of a bundled file at its path, so that the model is found by its name.
     pub fn adopt(&self, name: &str, file: &str, sha256: &str) -> Result<(), Error> {
         if let Some((entry, piece)) = self.piece(name, file, sha256) {
             Record::keep(&self.paths.models().join(&piece.to), entry, sha256, false)?;
@@ -41,16 +40,15 @@ impl Store {
         Ok(())
     }
 
-    /// Returns what a file that was brought along is called from then on: a name of the list only
-    /// where it is a file of that model.
+    /// Returns the name of a bundled file: that of a listed model only if it is a file of it.
     pub fn name_brought(&self, name: &str, file: &str, sha256: &str) -> String {
         let is_other =
             self.catalogue.find(name).is_some() && self.piece(name, file, sha256).is_none();
         if is_other { file } else { name }.to_owned()
     }
 
-    /// Returns which file of a listed model it is: by its hash where that is known, whatever it is
-    /// called, else by its name.
+    /// Returns which file of a listed model it is: by its hash where that is known, whatever its
+    /// name, else by its name.
     fn piece(&self, name: &str, file: &str, sha256: &str) -> Option<(&Entry, Piece)> {
         let entry = self.catalogue.find(name)?;
         let is_it = entry.sha256.as_deref() == Some(sha256);

@@ -9,34 +9,34 @@ use super::Mistake;
 use super::Options;
 use super::own;
 
-/// A model that has a name, and where its files come from.
+/// A named model, and where its files come from.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// What people call it.
+    /// The model's name.
     pub id: String,
     #[serde(default)]
     pub title: String,
     pub license: Option<String>,
     /// Billions of parameters.
     pub parameters: Option<f64>,
-    /// Those of them that compute each token, where that is not all: it decides how fast a
-    /// processor is with it.
+    /// Billions of active parameters, for a mixture of experts: they decide how fast a processor
+    /// runs it.
     pub active: Option<f64>,
     pub quantization: Option<String>,
-    /// Tokens it was made for.
+    /// Context length in tokens that it was trained for.
     pub context: Option<u64>,
     /// Memory for one token of context.
     pub kib_per_token: Option<u64>,
-    /// Bytes of all files: exact where there is a hash, else about.
+    /// Size of all files in bytes: exact where there is a hash, else approximate.
     #[serde(default)]
     pub size: u64,
     /// In hexadecimal, of the one file that is served.
     pub sha256: Option<String>,
-    /// Too small to write code; only there to prove the set-up.
+    /// Whether it is too small to write code and only proves the set-up.
     #[serde(default)]
     pub smoke: bool,
-    /// What a person should know who uses it.
+    /// A note for users of the model.
     pub note: Option<String>,
     pub source: Source,
 }
@@ -45,7 +45,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Source {
-    /// Files of a repository of the hub. Large models come in several.
+    /// Files of a repository of the hub. Large models are split.
     Hub {
         /// `owner/name`
         repository: String,
@@ -53,7 +53,7 @@ pub enum Source {
         revision: String,
         files: Vec<String>,
     },
-    /// Files anywhere else, by their addresses.
+    /// Files of any other server, by their URLs.
     Url { files: Vec<String> },
     /// Files of this machine, which are copied.
     Path { files: Vec<PathBuf> },
@@ -68,7 +68,7 @@ pub enum Source {
 }
 
 impl Entry {
-    /// Makes an entry of which only the name and the source are known.
+    /// Makes an entry with only a name and a source.
     pub(super) fn bare(id: &str, source: Source) -> Self {
         Self {
             id: id.to_owned(),
@@ -92,11 +92,11 @@ pub(super) fn main_branch() -> String {
     "main".to_owned()
 }
 
-/// The models that have a name: those of Podbay and those of the person's own list.
+/// The named models: those of Podbay and those of the user's list.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     pub entries: Vec<Entry>,
-    /// What is wrong with the person's own list; the rest of it holds.
+    /// Mistakes in the user's list; its other entries are used.
     pub mistakes: Vec<Mistake>,
 }
 
@@ -112,7 +112,7 @@ static BUILT_IN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     document.model
 });
 
-/// Returns the models that Podbay itself knows.
+/// Returns the built-in models.
 pub(super) fn built_in() -> &'static [Entry] {
     &BUILT_IN
 }
@@ -126,7 +126,7 @@ pub(super) fn smoke() -> &'static Entry {
 }
 
 impl Catalogue {
-    /// Reads the person's own list beside the models that Podbay knows.
+    /// Reads the user's list and adds it to the built-in models.
     pub fn load(options: &Options) -> Self {
         let (own, mistakes) = own_list(options).map_or_else(Default::default, |(path, named)| {
             own::read(&path, named, built_in())
@@ -137,7 +137,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns the entry of a name, in whatever case it is written.
+    /// Returns the entry of a name, ignoring case.
     pub fn find(&self, id: &str) -> Option<&Entry> {
         self.entries
             .iter()
@@ -145,7 +145,7 @@ impl Catalogue {
     }
 }
 
-/// Returns where the person's own list is, and whether a setting says so: then it has to be there.
+/// Returns the path of the user's list, and whether a setting names it: then it must exist.
 fn own_list(options: &Options) -> Option<(PathBuf, bool)> {
     if let Some(path) = options
         .catalogue

@@ -1,4 +1,4 @@
-//! Which model a machine gets when nobody names one.
+//! The default model for a machine.
 
 use super::Entry;
 use super::Gpu;
@@ -8,15 +8,15 @@ use super::plan::HEADROOM;
 use super::plan::PROMPT_CACHE;
 use podbay_event::ByteSize;
 
-/// Tokens of context that must fit: less does not hold a coding task.
+/// Tokens of context that must fit in memory: fewer do not hold a coding task.
 const CONTEXT: u64 = 8192;
 
-/// Billions of parameters that a processor alone computes fast enough to wait for.
+/// Billions of active parameters that a processor alone runs fast enough.
 const MOST_ACTIVE: f64 = 9.0;
 
-/// Returns the memory that a model takes with a usable context.
+/// Returns the memory of a model with that context, in bytes.
 pub(super) fn memory(entry: &Entry) -> u64 {
-    // Where nobody says, a guess that is rather high.
+    // If unknown, a rather high guess.
     let per_token = entry.kib_per_token.unwrap_or(256) << 10;
     entry
         .size
@@ -24,8 +24,7 @@ pub(super) fn memory(entry: &Entry) -> u64 {
         .saturating_add((PROMPT_CACHE << 20) + HEADROOM)
 }
 
-/// Returns the largest model that fits the machine. The smoke model is none that anybody would
-/// choose.
+/// Returns the largest model that fits the machine, other than the smoke model.
 pub(super) fn choose<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     machine: &Machine,
@@ -37,8 +36,7 @@ pub(super) fn choose<'a>(
     let card = used_gpu(machine, options)
         .and_then(|gpu| gpu.memory)
         .unwrap_or(0);
-    // What does not fit the card whole is computed by the processor in part, and waits for that
-    // part.
+    // Layers that do not fit the GPU run on the processor, which slows down the whole.
     let is_quick = |entry: &&Entry| {
         memory(entry) <= card
             || entry
@@ -59,7 +57,7 @@ pub(super) fn choose<'a>(
         })
 }
 
-/// Says in one sentence why.
+/// Returns the reason in one sentence.
 pub(super) fn reason(entry: &Entry, machine: &Machine, options: &Options) -> String {
     let slow =
         format!("those that compute with more than {MOST_ACTIVE} billion parameters are left out");
@@ -94,13 +92,13 @@ pub(super) fn reason(entry: &Entry, machine: &Machine, options: &Options) -> Str
     )
 }
 
-/// Returns the card that computes. Podbay's own image uses the processor; whoever names another
-/// does so for the card.
+/// Returns the GPU, if the server uses it. Podbay's own image uses the processor; another image is
+/// assumed to use the GPU.
 fn used_gpu<'a>(machine: &'a Machine, options: &Options) -> Option<&'a Gpu> {
     machine.gpu.as_ref().filter(|_| options.image.is_some())
 }
 
-/// The rest of the machine lives from something too.
+/// Some memory is left for the rest of the machine.
 fn free(machine: &Machine) -> u64 {
     machine
         .memory

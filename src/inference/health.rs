@@ -10,17 +10,17 @@ use podbay_event::Secret;
 use podbay_llm::http;
 use podbay_llm::http::Endpoint;
 
-/// How the model server answers.
+/// Whether the model server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It answers and takes our key; it may be asleep.
+    /// It answers and accepts our key; it may be asleep.
     Ready,
     Loading,
-    /// It says nothing, or is not the server we mean.
+    /// It does not answer, or is another server.
     NoAnswer(String),
 }
 
-/// Asks one server how it is.
+/// Checks one server.
 pub(super) struct Probe {
     client: Client,
     endpoint: Endpoint,
@@ -38,10 +38,10 @@ impl Probe {
         })
     }
 
-    /// Neither question wakes a server that sleeps.
+    /// Neither request wakes a server that sleeps.
     pub(super) async fn ask(&self, within: Duration) -> Health {
-        // The server can write in the folder of its socket: a link put there must not lead us to
-        // another program's.
+        // The server can write in the folder of its socket: a symlink there must not lead to
+        // another program's socket.
         if let Some(path) = self.endpoint.socket()
             && !fs::symlink_metadata(path).is_ok_and(|facts| facts.file_type().is_socket())
         {
@@ -49,8 +49,7 @@ impl Probe {
         }
         let questions = async {
             match self.status("/health").await {
-                // Without the key, to learn whether it is there; with it, to learn whether it is
-                // ours.
+                // Without the key, to learn whether it is up; with it, to learn whether it is ours.
                 Ok(StatusCode::OK) => match self.status("/props").await {
                     Ok(StatusCode::OK) => Health::Ready,
                     Ok(status) => Health::NoAnswer(format!("it refuses our key: {status}")),

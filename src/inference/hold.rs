@@ -1,5 +1,5 @@
-//! Who works with a model server: each process has a file that is locked for as long as it does, so
-//! that the kernel tells who still lives.
+//! Which processes use a model server: each has a file that it locks as long as it does, so that
+//! the kernel tells which of them live.
 
 use std::fs;
 use std::fs::File;
@@ -20,28 +20,29 @@ use super::file;
 use super::paths::make_private;
 use podbay_engine::Owner;
 
-/// Longest note that is read.
+/// Most bytes of a note that are read.
 const MOST_NOTE: u64 = 4096;
 
-/// Says that this process works with a model server; it ends with the process, however that ends.
+/// Marks this process as a user of a model server. The mark ends with the process, however that
+/// ends.
 #[derive(Debug)]
 pub struct Hold {
     path: PathBuf,
     _file: File,
 }
 
-/// What stands in the file, for whoever wants another server.
+/// The content of the file, for processes that want another server.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     owner: String,
     pub(super) pid: u32,
-    /// Hash of what the server was made from.
+    /// Hash of the server's plan.
     plan: String,
     pub(super) model: String,
 }
 
 impl Hold {
-    /// Tells all others that this process works with the server of that plan, or is about to.
+    /// Marks this process as a user of the server of that plan, before it starts or uses it.
     pub(super) fn take(folder: &Path, plan: &str, model: &str) -> Result<Self, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         make_private(folder)?;
@@ -63,7 +64,7 @@ impl Hold {
             source,
         };
         let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
-        // It is locked before it has its name: nobody ever finds it without its lock.
+        // The file is locked before it gets its name, so that no process finds it unlocked.
         let part = file::part_of(&path);
         file::remove(&part)?;
         let mut out = fs::OpenOptions::new()
@@ -88,8 +89,7 @@ impl Drop for Hold {
     }
 }
 
-/// Returns another living process that works with the server of a plan, and clears away what ended
-/// ones left.
+/// Returns another living process that uses the server of a plan; removes the files of ended ones.
 pub(super) fn user(folder: &Path, plan: &str) -> Option<Note> {
     let own = Owner::current().to_string();
     let mut found = None;
@@ -102,7 +102,7 @@ pub(super) fn user(folder: &Path, plan: &str) -> Option<Note> {
     found
 }
 
-/// Reads the note of a process that still lives, and removes that of one that does not.
+/// Reads the note of a living process; removes the file of an ended one.
 fn living(path: &Path) -> Option<Note> {
     let file = fs::OpenOptions::new()
         .read(true)
@@ -124,7 +124,7 @@ fn living(path: &Path) -> Option<Note> {
 mod tests {
     use super::*;
 
-    /// Writes the note of another process; the file that is returned is its lock.
+    /// Writes the note of another process; the returned file holds its lock.
     fn other(folder: &Path, plan: &str) -> File {
         let note = Note {
             owner: "elsewhere".to_owned(),

@@ -1,4 +1,4 @@
-//! The key that a model server asks everybody for, in a file that only it and the person can read.
+//! The API key of the model server, in a file that only the server and the user can read.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use super::plan::KEY;
 use podbay_event::Secret;
 
 impl Paths {
-    /// Returns the key of the server that runs.
+    /// Returns the key of the running server.
     pub(super) fn read_key(&self) -> Option<Secret> {
         let text = fs::read_to_string(self.key_folder().join(KEY)).ok()?;
         Some(text.trim())
@@ -22,7 +22,7 @@ impl Paths {
             .map(Secret::new)
     }
 
-    /// Makes a new key for a new server.
+    /// Creates a key for a new server.
     pub(super) fn write_key(&self, (uid, gid): (u32, u32)) -> Result<Secret, Error> {
         let path = self.key_folder().join(KEY);
         let failed = |source| Error::File {

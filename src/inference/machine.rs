@@ -4,26 +4,26 @@ use std::path::Path;
 use super::Options;
 use super::nvidia;
 
-/// What decides which models a machine can run.
+/// Hardware facts that decide which models a machine can run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Bytes; 0 where nobody says.
+    /// Bytes; 0 if unknown.
     pub memory: u64,
     pub gpu: Option<Gpu>,
 }
 
-/// A card that computes.
+/// A GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
-    /// What it is, such as `NVIDIA GeForce RTX 3090`.
+    /// Its name, such as `NVIDIA GeForce RTX 3090`.
     pub name: String,
-    /// Bytes of its own, of all cards together; `None` where nobody says.
+    /// Bytes of memory of all GPUs together; `None` if unknown.
     pub memory: Option<u64>,
 }
 
 impl Machine {
-    /// Looks at this machine. Its card's memory, which can take a moment to learn, is asked for
-    /// only where the settings name an image that may use it.
+    /// Reads the facts of this machine. The GPU's memory, which can take a moment to query, is read
+    /// only if the settings name an image that may use it.
     pub fn look(options: &Options) -> Self {
         Self::look_below(Path::new("/"), options.image.is_some())
     }
@@ -31,7 +31,7 @@ impl Machine {
     fn look_below(root: &Path, with_gpu_memory: bool) -> Self {
         let read = |path: &str| fs::read_to_string(root.join(path)).ok();
         let total = read("proc/meminfo").and_then(|text| meminfo(&text));
-        // In a container the limit counts, not the machine.
+        // In a container its limit counts, not the machine's memory.
         let limits = [
             "sys/fs/cgroup/memory.max",
             "sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -60,7 +60,7 @@ fn meminfo(text: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
-/// Finds a card that computes; graphics in the processor are no faster than the processor itself.
+/// Finds a discrete GPU; integrated graphics are no faster than the processor.
 fn gpu(root: &Path, with_memory: bool) -> Option<Gpu> {
     let nvidia = |name: String| Gpu {
         name,

@@ -1,7 +1,7 @@
-//! A mirror of Python's package index that the person has told pip of.
+//! The package index that the user configured for pip.
 //!
-//! Where such a mirror is set, the index itself is often out of reach. What is loaded must have the
-//! hash we know, so that any source is as good as another.
+//! Where a mirror is configured, PyPI itself is often unreachable. The package is verified by its
+//! known hash, so any source will do.
 
 use std::env;
 use std::fs;
@@ -12,10 +12,10 @@ use reqwest::Client;
 use reqwest::Url;
 use reqwest::header;
 
-/// Most bytes of a page that lists a package's files.
+/// Most bytes of an index page.
 const MOST: usize = 4 << 20;
 
-/// Returns where the mirror has a package's file; `None` if there is no mirror, or it does not have
+/// Returns the mirror's URL of a package's file; `None` if there is no mirror, or it does not have
 /// it.
 pub(super) async fn find(
     client: &Client,
@@ -51,7 +51,7 @@ pub(super) async fn find(
     matches!(found.scheme(), "http" | "https").then_some(found)
 }
 
-/// Returns the link to a file, from either form of the page.
+/// Finds the link to a file in either format of the page.
 fn link(page: &str, file: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Page {
@@ -86,7 +86,7 @@ fn link(page: &str, file: &str) -> Option<String> {
     Some(link.split('#').next().unwrap_or_default().to_owned())
 }
 
-/// Returns the index that pip uses here, if it is not the public one.
+/// Returns the index that pip uses here, unless it is the public one.
 fn configured() -> Option<String> {
     let mut files: Vec<PathBuf> = env::var_os("PIP_CONFIG_FILE")
         .map(PathBuf::from)

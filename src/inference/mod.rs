@@ -1,13 +1,12 @@
-//! The model server of our own: which model, where its file comes from, and llama.cpp's server in a
-//! container that serves it.
+//! Our own model server: choosing a model, downloading its files, and running llama.cpp's server in
+//! a container.
 //!
-//! What is said to the server is `llm`'s business, and any other endpoint is none of ours: then
-//! nothing here runs. Start with
-//! [`Store`], which turns a setting into a model's file, then [`ModelServer`].
+//! `llm` talks to the server; with any other endpoint nothing here runs. Start with [`Store`],
+//! which turns a setting into a model's file, then [`ModelServer`].
 //!
-//! Both what is downloaded and what the server says count as hostile: a file is used only if it has
-//! the hash we know, and the server has no network, no capability and nothing of the host but its
-//! model, its key and the folder of its socket.
+//! Downloads and the server are untrusted: a file is used only if its hash is right, and the server
+//! has no network, no capability and nothing of the host but its model, its key and the folder of
+//! its socket.
 
 mod again;
 mod brought;

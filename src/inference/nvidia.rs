@@ -1,5 +1,5 @@
-//! How much memory NVIDIA's cards have. Only their own tool tells: the driver's files name the card
-//! and nothing more.
+//! The memory of NVIDIA GPUs. Only nvidia-smi tells it: the driver's files in /proc have only the
+//! name.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use std::time::Instant;
 
-/// Where distributions put the tool. The person's own path is not searched: this may be root.
+/// Where distributions install nvidia-smi. PATH is not searched, since this process may be root.
 const PLACES: [&str; 5] = [
     "usr/bin",
     "usr/local/bin",
@@ -18,16 +18,17 @@ const PLACES: [&str; 5] = [
     "opt/bin",
 ];
 
-/// How long the tool may take; it wakes a card that sleeps.
+/// Time limit of nvidia-smi; it wakes a GPU that sleeps.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whoever runs this, the tool runs as nobody: it only has to ask.
+/// nvidia-smi runs as nobody, whoever runs Podbay: a query needs no rights.
 const NOBODY: u32 = 65534;
 
-/// Most of what the tool says that is read: a number for each card.
+/// Most bytes of its output that are read: it prints a number per GPU.
 const MOST: u64 = 4096;
 
-/// Returns the bytes of all cards together, over which a model is spread; `None` where nobody says.
+/// Returns the memory of all GPUs together in bytes, over which a model is spread; `None` if
+/// unknown.
 pub(super) fn memory(root: &Path) -> Option<u64> {
     let tool = PLACES
         .iter()
@@ -65,7 +66,7 @@ fn ask(tool: &Path) -> Option<String> {
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) | Err(_) => {
                 tracing::debug!("nvidia-smi did not end in time");
-                // One that hangs in the driver cannot be waited for.
+                // A process that hangs in the driver cannot be waited for.
                 let _ = child.kill();
                 return None;
             }
@@ -81,10 +82,10 @@ fn ask(tool: &Path) -> Option<String> {
     succeeded.then_some(said)
 }
 
-/// Reads a line of mebibytes for each card.
+/// Parses a line of mebibytes for each GPU.
 fn parse(said: &str) -> Option<u64> {
     let cards = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    // Cards that share the machine's memory say that they have none of their own.
+    // GPUs that share the machine's memory report that they have none.
     let sum = cards
         .map(|line| line.parse::<u64>().ok()?.checked_mul(1 << 20))
         .try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?))?;
@@ -126,7 +127,7 @@ mod tests {
         let tool = root.path().join("usr/bin/nvidia-smi");
         fs::create_dir_all(tool.parent().expect("a folder")).expect("made");
         let says = |script: &str| {
-            // By its name anew: one that still runs cannot be written.
+            // A new file: one whose process still runs cannot be written (ETXTBSY).
             let _ = fs::remove_file(&tool);
             fs::write(&tool, format!("#!/bin/sh\n{script}\n")).expect("written");
             open(&tool);

@@ -9,32 +9,32 @@ use super::gguf;
 /// Most parts of one model.
 const MOST_PARTS: u32 = 999;
 
-/// A model whose file is here.
+/// A model whose file is on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// What the server calls it.
+    /// The name under which the server serves it.
     pub name: String,
-    /// Its file, without links on the way; large models come in several.
+    /// Its files, without symlinks; large models are split.
     pub files: Vec<PathBuf>,
-    /// Device and inode of each, from when it was opened.
+    /// Device and inode of each file when it was opened.
     pub identities: Vec<(u64, u64)>,
-    /// Bytes of all files.
+    /// Size of all files in bytes.
     pub size: u64,
-    /// Newest change of a file, in nanoseconds.
+    /// Newest modification time of the files, in nanoseconds.
     pub changed: i128,
-    /// Tokens it was made for.
+    /// Context length in tokens that the model was trained for.
     pub context: Option<u64>,
     /// Bytes of memory for one token of context.
     pub bytes_per_token: Option<u64>,
-    /// Too small to write code; only there to prove the set-up.
+    /// Whether it is too small to write code and only proves the set-up.
     pub is_smoke: bool,
-    /// What a person should know who uses it.
+    /// A note for users of the model.
     pub note: Option<String>,
 }
 
 /// Checks a file that is to be served.
 pub(super) async fn open(path: PathBuf) -> Result<Model, Error> {
-    // Heads have lists of a hundred thousand words, and disks may sleep.
+    // Blocking: headers have vocabularies of a hundred thousand words, and disks may sleep.
     tokio::task::spawn_blocking(move || open_blocking(&path))
         .await
         .expect("reading a file does not panic")
@@ -127,15 +127,15 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
     Ok(model)
 }
 
-/// Checks that so many bytes of a file, from where it stands, are a whole model; the error says
-/// what is wrong.
+/// Checks that `length` bytes of a file, from its current position, are a complete model; the error
+/// says what is wrong.
 pub fn check_model(file: fs::File, length: u64) -> Result<(), String> {
     gguf::read_part(file, length)
         .map(drop)
         .map_err(|problem| problem.to_string())
 }
 
-/// Returns all files of a model that was split: `NAME-00001-of-00003.gguf`.
+/// Returns all files of a split model: `NAME-00001-of-00003.gguf`.
 pub fn parts(path: &Path) -> Vec<PathBuf> {
     match split(path) {
         Some((name, at, total)) if is_whole(at, total) => (1..=total)
@@ -145,7 +145,7 @@ pub fn parts(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Returns whether a file calls itself a part of what no model is: with it alone nothing could be
+/// Returns whether a file's name is that of a part with impossible numbers, which could not be
 /// served.
 pub(super) fn is_stray_part(path: &Path) -> bool {
     split(path).is_some_and(|(_, at, total)| !is_whole(at, total))
@@ -155,7 +155,7 @@ fn is_whole(at: u32, total: u32) -> bool {
     (1..=MOST_PARTS).contains(&total) && (1..=total).contains(&at)
 }
 
-/// Reads the name of a part: that of the model, which part it is, and of how many.
+/// Parses the name of a part: the model's name, the number of the part, and the number of parts.
 fn split(path: &Path) -> Option<(&str, u32, u32)> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
     let (rest, total) = stem.rsplit_once("-of-")?;

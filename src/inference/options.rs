@@ -94,7 +94,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the image to have before the server is started.
+    /// Returns the image that the server needs.
     pub fn image_name(&self) -> &str {
         self.image.as_deref().unwrap_or(DEFAULT_IMAGE)
     }

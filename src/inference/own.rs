@@ -1,5 +1,5 @@
-//! The person's own list of models. What is wrong in it is named with its place and what to do; it
-//! never costs the models that are right.
+//! The user's own list of models. Each mistake is reported with its line and remedy, and never
+//! affects correct entries.
 
 use std::fs;
 use std::io;
@@ -24,26 +24,25 @@ use super::reference::is_file_name;
 use super::reference::is_repository;
 use super::reference::is_word;
 
-/// A list is a page or two; what is larger is something else.
+/// Most bytes of the list.
 const MOST: u64 = 1 << 20;
 
-/// Largest numbers that are believed in; what is larger is a mistake, and would stand in every
-/// table.
+/// Largest plausible numbers; larger ones are mistakes.
 const MOST_BILLIONS: f64 = 100_000.0;
 const MOST_TOKENS: u64 = 1 << 32;
 const MOST_KIB: u64 = 1 << 20;
 /// Longest name of a quantization.
 const LONGEST_WORD: usize = 16;
 
-/// Something wrong in the person's own list.
+/// A mistake in the user's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub path: PathBuf,
-    /// Counted from 1; 0 where it is about the whole file.
+    /// Counted from 1; 0 for the whole file.
     pub line: usize,
     pub problem: String,
     pub remedy: String,
-    /// Whether it costs every model of the list, rather than one.
+    /// Whether it affects every model of the list, not just one.
     pub costs_all: bool,
 }
 
@@ -59,7 +58,7 @@ impl std::fmt::Display for Mistake {
 
 const FORM: &str = "docs/guides/models.md shows how an entry looks";
 
-/// Reads the list; a file that is not there is none, unless a setting names it.
+/// Reads the list. A missing file is an empty list, unless a setting names it.
 pub(super) fn read(path: &Path, named: bool, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>) {
     match text_of(path) {
         Ok(text) => parse(path, &text, others),
@@ -86,7 +85,7 @@ pub(super) fn read(path: &Path, named: bool, others: &[Entry]) -> (Vec<Entry>, V
 fn text_of(path: &Path) -> io::Result<String> {
     use io::Read;
     use std::os::unix::fs::OpenOptionsExt;
-    // A pipe in its place would be waited for without end.
+    // A FIFO in its place would block forever.
     let file = fs::OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -181,9 +180,9 @@ fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>
     (entries, mistakes)
 }
 
-/// Reads one entry; what does not fit comes with its place in the text, where that is known.
+/// Parses one entry; the error has its offset in the text, if known.
 fn entry(text: &str, item: &Spanned<DeValue<'_>>) -> Result<Entry, (Option<usize>, String)> {
-    // By itself, so that its errors are its own. Blank lines before it keep every offset.
+    // Parsed separately, so that errors are its own. Blank lines before it keep the offsets.
     let span = item.span();
     let alone = |value: &DeValue<'_>| matches!(value, DeValue::Table(_));
     if !alone(item.get_ref()) {
@@ -198,8 +197,7 @@ fn entry(text: &str, item: &Spanned<DeValue<'_>>) -> Result<Entry, (Option<usize
     })
 }
 
-/// Returns what the reader of TOML says of an entry in words for a person: its own speak of the
-/// program's types.
+/// Rewords an error of the TOML parser, which names Rust types.
 fn plain(message: &str) -> String {
     let message = message.replace('\n', ", ");
     if let Some((word, known)) = message
@@ -236,7 +234,7 @@ fn plain(message: &str) -> String {
     format!("{found} does not fit: write {wanted}")
 }
 
-/// Checks what a type cannot say; the error is the problem and its remedy.
+/// Checks the values; the error is the problem and its remedy.
 pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
     let is_hash = |hash: &str| {
         hash.len() == 64
@@ -401,8 +399,7 @@ pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
     }
 }
 
-/// Refuses a path that leads to something else than a model. One that leads to nothing may get its
-/// file later.
+/// Refuses a path of something else than a model. A missing file may be created later.
 fn check_file(path: &Path) -> Result<(), (String, &'static str)> {
     let shown = path.display();
     match fs::metadata(path) {
@@ -422,8 +419,8 @@ fn check_file(path: &Path) -> Result<(), (String, &'static str)> {
     }
 }
 
-/// Returns whether a file begins with other bytes than a model does. One that cannot be read is
-/// said when it is wanted.
+/// Returns whether a file starts with other bytes than a model. An unreadable file is reported when
+/// it is used.
 fn begins_otherwise(path: &Path) -> bool {
     use io::Read;
     let mut head = Vec::new();
@@ -432,8 +429,8 @@ fn begins_otherwise(path: &Path) -> bool {
     read.is_ok() && head != gguf::MAGIC
 }
 
-/// Returns whether the files of a source are one, or all parts of one: a server gets the first and
-/// finds the others by its name.
+/// Returns whether the files of a source are one, or all parts of one: the server gets the first
+/// part and finds the others by name.
 fn are_one_model(source: &Source) -> bool {
     let names: Vec<PathBuf> = match source {
         Source::Hub { files, .. } => files.iter().map(PathBuf::from).collect(),

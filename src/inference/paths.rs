@@ -10,30 +10,30 @@ use std::path::PathBuf;
 use super::Error;
 use super::file;
 
-/// Name of the server's socket; llama.cpp knows a socket by this ending.
+/// Name of the server's socket; llama.cpp recognizes a socket by this suffix.
 pub(super) const SOCKET: &str = "s.sock";
 
-/// Longest path of a socket that the kernel takes, without the zero at its end.
+/// Longest path of a socket (`sun_path` without the NUL).
 const LONGEST: usize = 107;
 
-/// Who the server runs as where the state folder belongs to root.
+/// The server's uid where the state folder belongs to root.
 const NOBODY: u32 = 65532;
 
-/// Where this room keeps its things, below the state folder.
+/// The paths of models, locks, keys and sockets, below the state folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     state: PathBuf,
 }
 
 impl Paths {
-    /// `state` is the state folder; it is made when it is needed.
+    /// `state` is the state folder; it is created when it is needed.
     pub fn new(state: impl Into<PathBuf>) -> Self {
         Self {
             state: state.into(),
         }
     }
 
-    /// Returns the folder of the files of models.
+    /// Returns the folder of the models' files.
     pub fn models(&self) -> PathBuf {
         self.state.join("models")
     }
@@ -43,17 +43,17 @@ impl Paths {
         self.state.join("locks")
     }
 
-    /// Returns the folder that remembers which images were looked at and found good.
+    /// Returns the folder that records which images were checked.
     pub(super) fn images(&self) -> PathBuf {
         self.state.join("images")
     }
 
-    /// Returns the folder where each process says that it works with the server.
+    /// Returns the folder of the marks of processes that use the server.
     pub(super) fn holds(&self) -> PathBuf {
         self.locks().join("model-server-users")
     }
 
-    /// Returns the note on which files the running server has.
+    /// Returns the file that lists the running server's model files.
     pub(super) fn serving(&self) -> PathBuf {
         self.state.join("model-server").join("serving.json")
     }
@@ -82,7 +82,7 @@ impl Paths {
         }
     }
 
-    /// Returns a short name of the state folder: two users of one engine have a server each.
+    /// Returns a short hash of the state folder: two users of one engine have a server each.
     pub(super) fn key(&self) -> String {
         let real = fs::canonicalize(&self.state).unwrap_or_else(|_| self.state.clone());
         file::hex(&file::sha256(real.as_os_str().as_bytes()))[..12].to_owned()
@@ -105,7 +105,7 @@ impl Paths {
     }
 }
 
-/// Makes a folder that only the server's user can enter (and root, who may be who asks).
+/// Creates a folder that only the server's user can enter (and root, which may be the caller).
 pub(super) fn make_for(path: &Path, (uid, gid): (u32, u32)) -> Result<(), Error> {
     make_private(path)?;
     let failed = |source| Error::File {
@@ -115,7 +115,7 @@ pub(super) fn make_for(path: &Path, (uid, gid): (u32, u32)) -> Result<(), Error>
     };
     let facts = fs::symlink_metadata(path).map_err(failed)?;
     let ours = [nix::unistd::geteuid().as_raw(), uid].contains(&facts.uid());
-    // Where all may write, as in /tmp, somebody else may have been first.
+    // In a world-writable folder such as /tmp, another user may have created it first.
     if !facts.is_dir() || !ours {
         return Err(failed(std::io::Error::other("it belongs to somebody else")));
     }

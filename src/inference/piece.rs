@@ -1,4 +1,4 @@
-//! A model's files, one by one: where each comes from and where it lies here.
+//! The files of a model: where each comes from, and its path on this machine.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -12,25 +12,25 @@ use super::file;
 /// One file of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Below the folder of models.
+    /// Path below the folder of models.
     pub(super) to: PathBuf,
     pub(super) from: From,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum From {
-    /// An address; of the hub or not.
+    /// A URL, of the hub or another server.
     Address {
         url: String,
         of_hub: bool,
     },
     File(PathBuf),
-    /// A file in the package that the entry's source tells of.
+    /// A file in the package of the entry's source.
     Package,
 }
 
-/// Returns the files of a model. Models of different origin never lie under the same path, whatever
-/// their files are called.
+/// Returns the files of a model. Models of different sources never share a path, whatever their
+/// files' names.
 pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
     match &entry.source {
         Source::Hub {
@@ -58,7 +58,7 @@ pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
             files.iter().map(piece).collect()
         }
         Source::Url { files } => {
-            // All parts of a model lie in one folder, and find each other by their names.
+            // All parts of a model are in one folder, and find each other by name.
             let folder = Path::new("url").join(
                 &file::hex(&file::sha256(
                     files
@@ -93,7 +93,7 @@ pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
 }
 
 impl Piece {
-    /// Says where the file comes from, for a person; without the password that an address may hold.
+    /// Returns a description of the file's source for the user, without the URL's password.
     pub(super) fn origin(&self, entry: &Entry) -> String {
         match (&self.from, &entry.source) {
             (From::Address { url, .. }, _) => {
@@ -116,7 +116,7 @@ fn folder_of(url: &str) -> &str {
         .map_or("", |(folder, _)| folder)
 }
 
-/// Returns the last part of a path. What is left of it can lead nowhere.
+/// Returns the last component of a path, without characters that could make it another path.
 pub(super) fn last(path: &str) -> String {
     let name = without_query(path).rsplit('/').next().unwrap_or_default();
     let clean: String = name

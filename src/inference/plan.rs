@@ -23,17 +23,17 @@ use podbay_sandbox::Share;
 use podbay_sandbox::cover;
 use podbay_sandbox::misfit;
 
-/// The server's port in its container, where it has one.
+/// The server's port in its container, if it uses one.
 pub(super) const PORT: u16 = 8080;
 
 const SOCKET_FOLDER: &str = "/run/llama";
 const KEY_FOLDER: &str = "/run/key";
 
-/// Where it has its model: the file, or the folder of the parts.
+/// Path of the model in the container: the file, or the folder of the parts.
 const MODEL: &str = "/model.gguf";
 const MODELS: &str = "/models";
 
-/// What the volumes of its image may take of its memory, which is reckoned for the model.
+/// Share of memory for the volumes of its image; the memory is computed for the model.
 const VOLUMES: Share = Share {
     bytes: 16 << 20,
     most_bytes: 1 << 20,
@@ -42,45 +42,46 @@ const VOLUMES: Share = Share {
     exec: false,
 };
 
-/// The engine's own shared memory would take any number of empty files.
+/// The engine's default /dev/shm allows any number of empty files.
 const SHM: &str = "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=1777";
 
 /// Name of the key's file.
 pub(super) const KEY: &str = "key";
 
-/// Longest context that is chosen without being asked for: it costs memory, and time to read.
+/// Longest context in tokens that is chosen by default: it costs memory, and time to read.
 const LONGEST_CONTEXT: u64 = 32_768;
 
-/// Shortest context that memory may shorten it to: less does not hold a prompt and an answer.
+/// Shortest context that scarce memory leads to: a shorter one does not hold a prompt and an
+/// answer.
 const SHORTEST_CONTEXT: u64 = 4096;
 
-/// Megabytes of earlier prompts that the server keeps; its own default is 8192.
+/// Mebibytes of earlier prompts that the server caches; its own default is 8192.
 pub(super) const PROMPT_CACHE: u64 = 256;
 
-/// How much the server tells: how it starts, and of each request how many tokens it took and how
-/// long. What is said in them is in none of its lines, but for the few words that an error quotes.
+/// Log level: how the server starts, and tokens and time of each request. Prompts and answers are
+/// not logged, except for a few words that an error quotes.
 const TALK: &str = "3";
 
-/// Memory beside model, context and earlier prompts.
+/// Memory besides model, context and prompt cache, in bytes.
 pub(super) const HEADROOM: u64 = 512 << 20;
 
-/// Everything that makes one model server what it is.
+/// The complete configuration of a model server.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     pub(super) container: ContainerSpec,
-    /// Hash of all that matters, by which a running server is known to be the same.
+    /// Hash of everything relevant, by which a running server is recognized as the same.
     pub(super) hash: String,
     pub(super) context: u64,
-    /// What a person should know about it.
+    /// A warning for the user.
     pub(super) warning: Option<String>,
 }
 
-/// What the host gives to a server.
+/// The host paths that a server gets.
 pub(super) struct Host<'a> {
     pub(super) name: String,
     pub(super) user: (u32, u32),
     pub(super) key_folder: &'a str,
-    /// `None`: it listens on a port instead.
+    /// `None` if it listens on a port.
     pub(super) socket_folder: Option<&'a str>,
 }
 
@@ -136,7 +137,7 @@ impl Plan {
             let source = path
                 .to_str()
                 .ok_or_else(|| refuse("its path is not UTF-8, and an engine takes no other"))?;
-            // The parts of a split model find each other by their names.
+            // The parts of a split model find each other by name.
             let name = path
                 .file_name()
                 .and_then(|name| name.to_str())
@@ -180,7 +181,7 @@ impl Plan {
         ));
         let container = ContainerSpec {
             name: host.name.clone(),
-            // By its id: a tag may mean another image by the time it is used.
+            // By its id: a tag may move before it is used.
             image: image.id.clone(),
             user: format!("{}:{}", host.user.0, host.user.1),
             entrypoint: argv,
@@ -194,7 +195,7 @@ impl Plan {
             // An engine refuses more cores than it has.
             nano_cpus: u64::from(n_threads.min(engine.n_cpus.max(1))) * 1_000_000_000,
             cpu_shares: 1024,
-            // It has threads that compute, and as many again that listen.
+            // The server has compute threads, and as many HTTP threads.
             n_processes: 64 + 4 * n_threads.max(engine.n_cpus),
             ulimits: vec![
                 Ulimit {
@@ -205,7 +206,8 @@ impl Plan {
                     name: "nofile",
                     limit: 1024,
                 },
-                // The folder of its socket is on the host's disk, and a socket has no size.
+                // The folder of its socket is on the host's disk, so file size is limited; a socket
+                // has none.
                 Ulimit {
                     name: "fsize",
                     limit: 0,
@@ -214,7 +216,7 @@ impl Plan {
                     name: "memlock",
                     limit: 65536,
                 },
-                // The kernel counts both for the person, whoever of theirs uses them.
+                // The kernel counts both per user, over all processes.
                 Ulimit {
                     name: "msgqueue",
                     limit: 0,
@@ -253,7 +255,7 @@ impl Plan {
         })
     }
 
-    /// Returns the places of its mounts, in which its image must have nothing that leads elsewhere.
+    /// Returns its mount points, at which the image must have no symlinks.
     pub(super) fn places(&self) -> Places {
         let targets = self.container.mounts.iter().filter_map(|mount| {
             if let Mount::Bind { target, .. } = mount {
@@ -272,7 +274,7 @@ impl Plan {
             on_the_way.push(MODELS.to_owned());
         }
         let folders = [on_the_way, folders].concat();
-        // Where it has its files depends on the model.
+        // The mount points depend on the model.
         let all = format!("{folders:?} {files:?}");
         let mark = format!(
             "-server-{}",
@@ -288,14 +290,13 @@ impl Plan {
     }
 }
 
-/// Returns the tokens of context and the bytes of memory that a server of this model takes on a
-/// machine of so many bytes (0: unknown).
+/// Returns the tokens of context and the bytes of memory for a server of this model on a machine
+/// with `machine` bytes (0: unknown).
 pub fn measure(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
     size(model, machine, options)
 }
 
-/// Returns the part of the command line that says how the server works, wherever it listens and
-/// whatever it serves.
+/// Returns the arguments that do not depend on the socket and the model.
 pub(super) fn manner(options: &Options, context: u64, n_threads: u32, key: &str) -> Vec<String> {
     let mut argv = [
         "--jinja",
@@ -330,7 +331,7 @@ pub(super) fn manner(options: &Options, context: u64, n_threads: u32, key: &str)
 
 /// Returns the tokens of context and the bytes of memory.
 pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
-    // Where a head does not tell, a guess that is too high costs nothing but the limit's tightness.
+    // If the header does not tell it, a guess that is too high only makes the limit less tight.
     let per_token = model.bytes_per_token.unwrap_or(256 << 10);
     let needed = |context: u64| {
         per_token
@@ -367,7 +368,7 @@ pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u6
         }
         return Ok((context, memory.bytes()));
     }
-    // An engine that does not say its memory is not asked to hold back.
+    // Without the engine's memory there is nothing to limit the context by.
     if machine == 0 {
         return Ok((context, needed(context)));
     }

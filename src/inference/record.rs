@@ -1,5 +1,4 @@
-//! What is kept beside each file that was loaded: where it came from, and what it must be from then
-//! on.
+//! Records of downloaded files: their source, size and hash, in a file beside each.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +19,7 @@ use podbay_event::ProgressSink;
 
 const VERSION: u32 = 1;
 
-/// A file that was loaded.
+/// The record of a downloaded file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     version: u32,
@@ -31,15 +30,14 @@ pub struct Record {
     pub size: u64,
     /// In hexadecimal.
     pub sha256: String,
-    /// Whether the hash was known before the file was here, so that the file was checked against
-    /// it.
+    /// Whether the hash was known before the download, so that the file was verified.
     pub checked: bool,
-    /// Change of the file, in nanoseconds, when it was last known to be right.
+    /// Modification time of the file in nanoseconds, when it was last verified.
     changed: i64,
 }
 
 impl Record {
-    /// Writes down a file that has just got its name.
+    /// Writes the record of a file that just got its final name.
     pub(super) fn keep(
         path: &Path,
         entry: &Entry,
@@ -61,13 +59,12 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns what is known of a file, `None` where it was never loaded by us or its record is
-    /// damaged.
+    /// Returns the record of a file; `None` if Podbay did not download it or the record is damaged.
     pub(super) fn of(path: &Path) -> Option<Self> {
         read(path).ok().flatten()
     }
 
-    /// Checks that a file is still what it was: at once where it was not touched, else by its hash.
+    /// Checks that a file is unchanged: by its modification time, else by its hash.
     pub(super) async fn check(
         &self,
         path: &Path,
@@ -81,7 +78,7 @@ impl Record {
         self.check_hash(path, progress, cancel).await
     }
 
-    /// Checks that a file is still what it was, by its hash.
+    /// Checks that a file is unchanged, by its hash.
     pub(super) async fn check_hash(
         &self,
         path: &Path,
@@ -115,8 +112,7 @@ impl Record {
     }
 }
 
-/// Says why a file and what is kept of it do not go together; `None` where nothing is kept, or it
-/// is fine.
+/// Returns how a file and its record disagree; `None` if there is no record, or they agree.
 pub(super) fn damage(path: &Path) -> Option<String> {
     let record = match read(path) {
         Ok(record) => record?,
@@ -171,12 +167,12 @@ fn read(path: &Path) -> Result<Option<Record>, String> {
     })
 }
 
-/// Removes what is kept of a file.
+/// Removes the record of a file.
 pub(super) fn forget(path: &Path) -> Result<bool, Error> {
     file::remove(&path_of(path))
 }
 
-/// Returns every file below a folder that was loaded by us.
+/// Returns every downloaded file below a folder.
 pub(super) fn all(folder: &Path) -> Vec<(PathBuf, Record)> {
     files(folder)
         .into_iter()
@@ -184,9 +180,9 @@ pub(super) fn all(folder: &Path) -> Vec<(PathBuf, Record)> {
         .collect()
 }
 
-/// Returns every file below a folder whose record is of no use.
+/// Returns every file below a folder whose record is damaged.
 pub(super) fn damaged(folder: &Path) -> Vec<PathBuf> {
-    // The notes of a download that is under way have a name like a record's.
+    // The state of a running download has a name like a record's.
     let is_part = |path: &Path| path.extension().is_some_and(|end| end == "part");
     files(folder)
         .into_iter()
@@ -194,7 +190,7 @@ pub(super) fn damaged(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns every file below a folder of which only a part is here, by the name that it will have.
+/// Returns every incomplete file below a folder, by its final name.
 pub(super) fn unfinished(folder: &Path) -> Vec<PathBuf> {
     let is_model = |path: &PathBuf| {
         path.extension()
@@ -279,7 +275,7 @@ mod tests {
             .check(&path, &progress, &cancel)
             .await
             .expect("as it was");
-        // Touched, and yet the same.
+        // Only the modification time differs.
         fs::write(&path, "hello").expect("written");
         record
             .check(&path, &progress, &cancel)

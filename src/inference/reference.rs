@@ -1,4 +1,4 @@
-//! Models that are named by where they are: a file of the hub, or an address.
+//! Models that are named by their source: a file of the hub, or a URL.
 
 use std::env;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::open::parts;
 const STRAY: &str =
     "its name says that it is a part of a model, and there is no model of such parts";
 
-/// Reads `hf:OWNER/REPOSITORY/FILE.gguf` or an address; `None` for what is neither.
+/// Parses `hf:OWNER/REPOSITORY/FILE.gguf` or a URL; `None` for other text.
 pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
     let refuse = |problem: &str| Error::Reference {
         text: text.chars().take(200).collect(),
@@ -43,7 +43,7 @@ pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
         return Ok(None);
     }
     let url = Url::parse(text).map_err(|error| {
-        // A password stands before the last `@`, wherever that is in what is no address.
+        // In an invalid URL too, a password ends at the last `@`.
         let text = text
             .rsplit_once('@')
             .map_or_else(|| text.to_owned(), |(_, rest)| format!("…@{rest}"));
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
             problem: format!("the address cannot be read: {error}"),
         }
     })?;
-    // What follows is shown without a password that the address may hold.
+    // Error messages show the URL without its password.
     let refuse = |problem: &str| Error::Reference {
         text: shown(&url),
         problem: problem.to_owned(),
@@ -85,7 +85,7 @@ pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
     let files = all_parts(&file)
         .into_iter()
         .filter_map(|part| url.join(&part).ok());
-    // A query belongs to each of them; `join` leaves it out.
+    // All parts get the query; `join` drops it.
     let files = files.map(|mut part| {
         part.set_query(url.query());
         part.to_string()
@@ -98,7 +98,7 @@ pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
     )))
 }
 
-/// Makes an entry of files of this machine.
+/// Makes an entry for files of this machine.
 pub(super) fn of_path(path: &Path) -> Entry {
     let name = path
         .file_name()
@@ -107,8 +107,7 @@ pub(super) fn of_path(path: &Path) -> Entry {
     entry(&name, Source::Path { files: parts(path) })
 }
 
-/// Returns a path with `~/` taken for the home folder: one from a configuration file has met no
-/// shell.
+/// Expands `~/`: a path from a configuration file has passed no shell.
 pub(super) fn expand(text: &str) -> PathBuf {
     match text.strip_prefix("~/").zip(env::var_os("HOME")) {
         Some((rest, home)) => Path::new(&home).join(rest),
@@ -137,7 +136,7 @@ fn of_hub(repository: &str, revision: &str, file: &str) -> Result<Entry, &'stati
     Ok(entry(file, source))
 }
 
-/// Reads the address that a person finds in the browser.
+/// Parses the URL of a file's page, as users copy it from the browser.
 fn page_of_hub(url: &Url, hub: &Url) -> Option<(String, String, String)> {
     let base = hub.as_str().trim_end_matches('/');
     let rest = url
@@ -173,7 +172,7 @@ fn entry(file: &str, source: Source) -> Entry {
     Entry::bare(&id, source)
 }
 
-/// Returns whether a text is one harmless part of a path.
+/// Returns whether a text is one safe path component.
 pub(super) fn is_word(text: &str) -> bool {
     text.len() <= 200
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -187,7 +186,7 @@ pub(super) fn is_repository(text: &str) -> bool {
         .is_some_and(|(owner, name)| is_word(owner) && is_word(name))
 }
 
-/// Returns whether a text is a harmless path to a model's file.
+/// Returns whether a text is a safe relative path of a model's file.
 pub(super) fn is_file_name(text: &str) -> bool {
     text.len() <= 200
         && text.to_ascii_lowercase().ends_with(".gguf")

@@ -40,11 +40,10 @@ use podbay_event::Unit;
 use podbay_llm::http::Endpoint;
 use podbay_sandbox as sandbox;
 
-/// How long a server that is up may take to say so; one that computes on all cores is slower than
-/// an idle one.
+/// Time limit for one health check; a server that computes on all cores is slower than an idle one.
 pub(super) const ANSWER: Duration = Duration::from_secs(3);
 
-/// How long one that says nothing is waited for before it is replaced.
+/// How long a silent server is waited for before it is replaced.
 const LAST_CHANCE: Duration = Duration::from_secs(10);
 
 /// The one model server of a state folder.
@@ -61,23 +60,23 @@ pub struct ModelServer {
 pub struct Serving {
     pub endpoint: Endpoint,
     pub key: Secret,
-    /// What it calls its model.
+    /// The name under which it serves its model.
     pub model: String,
-    /// Tokens it was started with.
+    /// Context length in tokens it was started with.
     pub context: u64,
     pub container: ContainerId,
-    /// Whether it ran already.
+    /// Whether it was running already.
     pub reused: bool,
-    /// What a person should know about it, where it was started just now.
+    /// Warnings for the user, if it was just started.
     pub warnings: Vec<String>,
-    /// While it is there, no other process ends the server.
+    /// While this exists, no other process stops the server.
     pub hold: Arc<Hold>,
 }
 
-/// What of the host is mounted into its container, by device and inode from when that was opened.
+/// Host paths mounted into its container, with device and inode from when they were opened.
 pub(super) type Sources = Vec<(PathBuf, (u64, u64))>;
 
-/// What is known of the model server's container.
+/// The state of the model server's container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerState {
     pub name: String,
@@ -100,11 +99,11 @@ impl ModelServer {
         }
     }
 
-    /// Returns a server of this model and these settings that answers; starts it, or replaces
+    /// Returns a server of this model and these settings that answers; starts one, or replaces
     /// another, where that is needed.
     ///
-    /// There is one server for a state folder. One that another process works with is not replaced:
-    /// that is an error.
+    /// There is one server per state folder. One that another process uses is not replaced: that is
+    /// an error.
     #[boxed]
     pub async fn ensure(
         &self,
@@ -192,7 +191,7 @@ impl ModelServer {
         })
     }
 
-    /// Ends the server, unless another process works with it; returns whether there was one.
+    /// Stops the server, unless another process uses it; returns whether there was one.
     #[boxed]
     pub async fn stop(&self, cancel: &CancellationToken) -> Result<bool, Error> {
         if !self.remove(|| (), cancel).await? {
@@ -202,14 +201,14 @@ impl ModelServer {
         file::remove(&folder.join(SOCKET))?;
         file::remove(&self.paths.key_folder().join(KEY))?;
         file::remove(&self.paths.serving())?;
-        // It may lie where others have their temporary files, and is made anew when it is needed.
+        // The folder may be in a shared temporary folder; it is created again when it is needed.
         if let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(%error, "the folder of the socket stays");
         }
         Ok(true)
     }
 
-    /// Returns the files of the model that the running server has; none if no server runs.
+    /// Returns the model files of the running server; none if no server runs.
     #[boxed]
     pub async fn serves(&self, cancel: &CancellationToken) -> Result<Vec<PathBuf>, Error> {
         if !self
@@ -220,12 +219,12 @@ impl ModelServer {
             return Ok(Vec::new());
         }
         let text = fs::read(self.paths.serving()).unwrap_or_default();
-        // Without the note a server that an older Podbay started is taken to use none: the kernel
-        // keeps its file anyway.
+        // A server started by an older Podbay has no such file: it is assumed to use none, since
+        // the kernel keeps its open file anyway.
         Ok(serde_json::from_slice(&text).unwrap_or_default())
     }
 
-    /// Returns how the server is, `None` if there is none.
+    /// Returns the state of the server; `None` if there is none.
     #[boxed]
     pub async fn state(&self, cancel: &CancellationToken) -> Result<Option<ServerState>, Error> {
         let Some(state) = self.container(cancel).await? else {
@@ -248,8 +247,7 @@ impl ModelServer {
         }))
     }
 
-    /// Returns where a running server is asked, and with which key; `None` if none runs or its key
-    /// is gone.
+    /// Returns endpoint and key of the running server; `None` if none runs or its key is missing.
     #[boxed]
     pub async fn way_in(
         &self,
@@ -262,8 +260,8 @@ impl ModelServer {
         Ok(state.and_then(|state| Some((self.endpoint(&state), self.paths.read_key()?))))
     }
 
-    /// Passes the server's log on: its last lines, and with `follow` what comes until `cancel`
-    /// fires. Returns whether there is a server.
+    /// Streams the server's log: its last lines, and with `follow` new ones until `cancel` fires.
+    /// Returns whether there is a server.
     pub async fn logs(
         &self,
         lines: u32,
@@ -313,8 +311,7 @@ impl ModelServer {
                 "the engine shifts user ids (userns-remap), so nothing in a container could read the server's key",
             );
         }
-        // In a rootless engine uid 0 is the person; every other id is one that may read nothing of
-        // theirs.
+        // In a rootless engine uid 0 is the user; any other uid may read none of their files.
         let owner = self.paths.user()?;
         let user = if facts.rootless { (0, 0) } else { owner };
         readable(
@@ -357,7 +354,7 @@ impl ModelServer {
             Ok(real)
         };
         let key_folder = text(absolute(&self.paths.key_folder())?)?;
-        // A socket does not reach through a virtual machine's border.
+        // A unix socket does not cross the border of a virtual machine.
         let by_socket = !self.options.publish && !facts.desktop;
         let socket_folder = if by_socket {
             Some(text(absolute(&self.paths.socket_folder())?)?)
@@ -376,7 +373,8 @@ impl ModelServer {
         ))
     }
 
-    /// Refuses an image in which links would lead a mount astray. What we build ourselves is known.
+    /// Refuses an image in which symlinks would redirect a mount. Images that Podbay builds need no
+    /// check.
     async fn look(
         &self,
         plan: &Plan,
@@ -420,7 +418,7 @@ impl ModelServer {
             .map_err(Error::engine("look for the model server"))
     }
 
-    /// Returns a running server that was made from the same plan.
+    /// Returns a running server with the same plan.
     async fn running(
         &self,
         plan: &Plan,
@@ -451,8 +449,8 @@ impl ModelServer {
         }
     }
 
-    /// Removes the server's container, unless another process works with it; returns whether there
-    /// was one.
+    /// Removes the server's container, unless another process uses it; returns whether there was
+    /// one.
     pub(super) async fn remove(
         &self,
         beforehand: impl FnOnce(),
@@ -462,7 +460,7 @@ impl ModelServer {
         let Some(state) = self.container(cancel).await? else {
             return Ok(false);
         };
-        // What has ended is of use to nobody.
+        // A stopped container has no users.
         let plan = state
             .labels
             .as_ref()
@@ -485,8 +483,7 @@ impl ModelServer {
         Ok(true)
     }
 
-    /// Takes the lock that nobody ends a server without, and nobody says without that they work
-    /// with one: the two never cross.
+    /// Locks against races between stopping a server and marking oneself as its user.
     async fn gate(&self, cancel: &CancellationToken) -> Result<FileLock, Error> {
         let folder = self.paths.locks();
         let lock = FileLock::wait(&folder, "model-server-gate", || (), cancel);
@@ -496,8 +493,8 @@ impl ModelServer {
     }
 }
 
-/// Checks that the server's user may read the model, which a state folder of root's makes somebody
-/// else.
+/// Checks that the server's user may read the model; with a state folder of root's, that is another
+/// user.
 fn readable(model: &Model, (uid, gid): (u32, u32)) -> Result<(), Error> {
     for path in &model.files {
         let facts = fs::metadata(path).map_err(|source| Error::File {

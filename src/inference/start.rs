@@ -1,4 +1,5 @@
-//! How a model server starts: its container, the wait until it answers, and why it did not.
+//! Starts a model server: creates its container, waits until it answers, and explains why it did
+//! not.
 
 use std::net::Ipv4Addr;
 use std::net::TcpListener;
@@ -25,13 +26,13 @@ use podbay_event::Secret;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Astray;
 
-/// Between two looks at a server that starts.
+/// Pause between two checks of a server that starts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Lines of its log that explain why it ended.
+/// Lines of its log in the error of a failed start.
 const LOG_LINES: u32 = 15;
 
-/// A server that was started just now.
+/// A server that was just started.
 pub(super) struct Started {
     pub(super) state: ContainerState,
     pub(super) key: Secret,
@@ -53,7 +54,7 @@ impl ModelServer {
         let mut container = plan.container.clone();
         match container.network {
             Network::None | Network::Bare => {
-                // llama.cpp does not start where a file has its socket's name.
+                // llama.cpp does not start if a file has its socket's name.
                 file::remove(&self.paths.socket_folder().join(SOCKET))?;
             }
             Network::Published { host_port, port } => {
@@ -103,7 +104,7 @@ impl ModelServer {
                 problem: "somebody removed it".to_owned(),
                 log: String::new(),
             };
-            // Only now is it known which port the engine chose.
+            // The engine chooses the port when the container starts.
             let state = self.container(cancel).await?.ok_or_else(gone)?;
             let probe = Probe::new(self.endpoint(&state), key.clone())?;
             self.wait(
@@ -130,8 +131,8 @@ impl ModelServer {
         }
     }
 
-    /// Waits until the server is ready; while it loads, as long as the settings allow, and else for
-    /// `silence`.
+    /// Waits until the server is ready: for `inference.start_timeout` while it loads, and for
+    /// `silence` without an answer.
     pub(super) async fn wait(
         &self,
         id: &ContainerId,
@@ -187,7 +188,7 @@ impl ModelServer {
             .last_lines(id, LOG_LINES, &CancellationToken::new())
             .await;
         let text = text.unwrap_or_else(|error| error.to_string());
-        // Its words are the words of a program that reads files from anywhere.
+        // The log is untrusted: the server reads model files from anywhere.
         let clean = |line: &str| {
             line.chars()
                 .filter(|c| !c.is_control())

@@ -34,10 +34,10 @@ use podbay_event::Progress;
 use podbay_event::ProgressSink;
 use podbay_event::Unit;
 
-/// How long the hub may take to show that it is there.
+/// How long the hub may take to answer.
 const HUB_ANSWERS: Duration = Duration::from_secs(4);
 
-/// The models of a state folder, and those that could be there.
+/// The models on this machine, and those that could be downloaded.
 pub struct Store {
     options: Options,
     pub(super) paths: Paths,
@@ -46,45 +46,45 @@ pub struct Store {
     pub(super) catalogue: Catalogue,
 }
 
-/// One model in a list.
+/// A model in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedModel {
-    /// What it alone is called: its id, and where others here have that too, its place.
+    /// Its unique name: its id, or its path where other models have that id too.
     pub name: String,
     pub entry: Entry,
     pub files: Vec<ListedFile>,
     pub presence: Presence,
-    /// What is wrong with what is kept of it, where that keeps it from being used.
+    /// What is wrong with its record or files, if that makes it unusable.
     pub damage: Option<String>,
-    /// Memory that it takes with 8k of context; 0 where its size is not known.
+    /// Memory that it takes with 8k tokens of context; 0 if its size is unknown.
     pub memory: u64,
-    /// What was wrong with files that were loaded again just now.
+    /// What was wrong with files that were just downloaded again.
     pub replaced: Vec<String>,
 }
 
-/// One file of a model in a list.
+/// A file of a model in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedFile {
-    /// Where it is, or will be.
+    /// Its path, present or future.
     pub path: PathBuf,
-    /// Where it comes from, for a person.
+    /// Its source, for the user.
     pub origin: String,
-    /// What is known of it once it was loaded.
+    /// Its record, once it was downloaded.
     pub record: Option<Record>,
 }
 
-/// How much of a model is here.
+/// How much of a model is on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     Absent,
-    /// So many bytes of it.
+    /// This many bytes of it.
     Partial(u64),
-    /// A file of it is here, and what is kept of that file says nothing.
+    /// A file is present, but its record is damaged.
     Damaged,
     Here,
 }
 
-/// The model a machine gets when nobody names one.
+/// The default model of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub id: String,
@@ -93,7 +93,7 @@ pub struct Choice {
 }
 
 impl Store {
-    /// `offline`: nothing is loaded from anywhere.
+    /// With `offline`, nothing is downloaded.
     pub fn new(options: &Options, paths: &Paths, offline: bool) -> Result<Self, Error> {
         let hub = fetch::hub(&Options {
             hub_token_env: None,
@@ -113,7 +113,7 @@ impl Store {
         &self.catalogue
     }
 
-    /// Returns what is known of the model of the settings, and loads nothing; `None` for a path.
+    /// Returns the model of the settings without downloading it; `None` for a path.
     pub fn wanted(&self) -> Result<Option<ListedModel>, Error> {
         let entry = match self.name() {
             None => Some(self.usual()),
@@ -130,14 +130,14 @@ impl Store {
             .filter(|name| !name.is_empty())
     }
 
-    /// Returns the model that is taken without a name: nothing large is loaded for it.
+    /// Returns the default model; nothing large is downloaded for it.
     fn usual(&self) -> Entry {
         self.best_here(&Machine::look(&self.options))
             .unwrap_or_else(|| catalogue::smoke().clone())
     }
 
-    /// Returns the model of the settings. One that is named is loaded where it is not here; without
-    /// a name nothing large is loaded unasked.
+    /// Returns the model of the settings. A named one is downloaded if it is missing; the default
+    /// downloads nothing large unasked.
     #[boxed]
     pub async fn resolve(
         &self,
@@ -153,7 +153,8 @@ impl Store {
         }
     }
 
-    /// Loads a model, or checks by its hash one that is here; one that is damaged is loaded again.
+    /// Downloads a model, or verifies a present one by its hash and downloads it again if it is
+    /// damaged.
     #[boxed]
     pub async fn pull(
         &self,
@@ -170,12 +171,12 @@ impl Store {
                 path,
                 source,
             })?;
-            // What cannot be served is not copied either.
+            // A file that cannot be served is not copied.
             open(path.clone()).await?;
             reference::of_path(&path)
         };
         let pieces = self.pieces(&entry);
-        // Before anything is loaded that could not be written down.
+        // Checked before the download, whose record could not be written otherwise.
         pieces
             .iter()
             .try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
@@ -190,7 +191,7 @@ impl Store {
         })
     }
 
-    /// Lists every model that has a name, and those that were loaded by their address.
+    /// Lists every named model, and those that were downloaded by URL.
     pub fn list(&self) -> Vec<ListedModel> {
         let mut listed: Vec<ListedModel> = self
             .catalogue
@@ -207,19 +208,19 @@ impl Store {
         listed
     }
 
-    /// Returns what is known of one model.
+    /// Returns one model.
     pub fn info(&self, name: &str) -> Result<ListedModel, Error> {
         self.find_here(name)?
             .map(|entry| self.named(&entry))
             .ok_or_else(|| self.unknown(name))
     }
 
-    /// Removes a model's files and whatever was loaded of them; returns whether there was anything.
+    /// Removes a model's files, complete or not; returns whether there were any.
     #[boxed]
     pub async fn remove(&self, name: &str) -> Result<bool, Error> {
         let entry = self.find_here(name)?.ok_or_else(|| self.unknown(name))?;
         let (mut removed, pieces) = (false, self.pieces(&entry));
-        // Before any of them is gone: without its record a file would be nobody's.
+        // Before any of them is removed: a file without a record would belong to no model.
         pieces
             .iter()
             .try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
@@ -233,21 +234,21 @@ impl Store {
                 by: "another Podbay is loading it",
             })?;
             let package = fetch::package_of(&to);
-            // A stranger's file may be called like a package; only ours has one.
+            // An unlisted file may have a package's name; only ours has a package.
             if piece.from == From::Package {
                 removed |= remove_part(&package)? | file::remove(&package)?;
             }
             removed |= remove_part(&to)? | file::remove(&to)?;
             record::forget(&to)?;
             if let Some(folder) = to.parent().filter(|folder| *folder != self.paths.models()) {
-                // Other files may lie there too.
+                // The folder may have other files.
                 let _ = std::fs::remove_dir(folder);
             }
         }
         Ok(removed)
     }
 
-    /// Returns the model that this machine gets when nobody names one.
+    /// Returns the default model of this machine.
     pub fn choice(&self, machine: &Machine) -> Result<Choice, Error> {
         let entry = choice::choose(&self.catalogue.entries, machine, &self.options);
         let entry = entry.ok_or(Error::NoneFits {
@@ -259,12 +260,12 @@ impl Store {
         })
     }
 
-    /// Returns whether a model that can write code is here, so that nothing has to be loaded.
+    /// Returns whether a model that can write code is present.
     pub fn has_one(&self) -> bool {
         self.best_here(&Machine::look(&self.options)).is_some()
     }
 
-    /// Returns whether the hub can be reached; it is asked for a few seconds.
+    /// Returns whether the hub answers within a few seconds.
     #[boxed]
     pub async fn hub_answers(&self) -> Result<bool, Error> {
         if self.offline {
@@ -273,8 +274,8 @@ impl Store {
         fetch::hub_answers(&self.options, HUB_ANSWERS).await
     }
 
-    /// Returns the model of a name, an address or a path that was loaded before; `None` for what
-    /// may be a path.
+    /// Returns the model with this name, URL or path of a download; `None` for text that may be a
+    /// path.
     pub(super) fn find(&self, name: &str) -> Result<Option<Entry>, Error> {
         if let Some(entry) = self.catalogue.find(name) {
             return Ok(Some(entry.clone()));
@@ -314,7 +315,7 @@ impl Store {
         }
     }
 
-    /// Returns a model whose files are here, and loads what is missing.
+    /// Returns a model whose files are present; downloads missing ones.
     async fn have(
         &self,
         entry: &Entry,
@@ -339,8 +340,8 @@ impl Store {
         })
     }
 
-    /// Makes sure that one file is here and right. `thorough`: its hash is computed even if nobody
-    /// touched it, and a wrong one is replaced; what was wrong with it is returned.
+    /// Makes sure that one file is present and right. With `thorough` its hash is computed even if
+    /// its time is unchanged, and a damaged file is replaced; returns what was wrong with it.
     async fn ensure(
         &self,
         entry: &Entry,
@@ -377,7 +378,7 @@ impl Store {
             Ok(true) => return Ok(None),
             Ok(false) => None,
             Err(error @ Error::Changed { .. }) if thorough => {
-                // Kept, it would be served again: its size and time are those of a good one.
+                // It would be served again otherwise: its size and time are those of a good file.
                 file::remove(&to)?;
                 Some(error)
             }
@@ -420,8 +421,7 @@ impl Store {
         Ok(replaced)
     }
 
-    /// Returns whether a file is here and what it should be. A file that is not is an error: it was
-    /// here and right before.
+    /// Returns whether a file is present; an error if it has changed since it was verified.
     async fn is_right(
         &self,
         entry: &Entry,
@@ -442,8 +442,7 @@ impl Store {
                     .await
                     .map(|()| true);
             }
-            // Of the time before there were records, or put there by hand: what the list says
-            // decides.
+            // Downloaded before records existed, or copied by hand: the list decides.
             let Some(sha256) = entry
                 .sha256
                 .as_deref()
@@ -474,8 +473,7 @@ impl Store {
         check.map(|()| true)
     }
 
-    /// Writes a record of a file that is here and of which nobody knows where it came from, if it
-    /// is a whole model at least.
+    /// Writes the record of a file of unknown source, if it is at least a complete model.
     async fn believe(
         &self,
         entry: &Entry,
@@ -531,7 +529,7 @@ impl Store {
         if presence == Presence::Here {
             entry.size = bytes;
         } else if let (0, Source::Path { files }) = (entry.size, &entry.source) {
-            // They are on this machine; where one is missing, nothing is said.
+            // Files of this machine: if one is missing, the size is unknown.
             let sizes: Option<Vec<u64>> = files
                 .iter()
                 .map(|path| Some(std::fs::metadata(path).ok()?.len()))
@@ -554,10 +552,9 @@ impl Store {
         }
     }
 
-    /// Returns the largest model that is here and fits the machine.
+    /// Returns the largest present model that fits the machine.
     fn best_here(&self, machine: &Machine) -> Option<Entry> {
-        // What was loaded by its address has to be named: nobody knows how large its computing is,
-        // or what it is for.
+        // Models downloaded by URL must be named: their purpose and compute needs are unknown.
         let listed = self.catalogue.entries.iter().map(|entry| self.look(entry));
         let here: Vec<Entry> = listed
             .filter(|listed| listed.presence == Presence::Here)
@@ -567,8 +564,8 @@ impl Store {
     }
 }
 
-/// Returns the name of the lock on a file: whoever loads the same file waits, under whatever name
-/// it was asked for.
+/// Returns the name of the lock on a file: processes that download the same file wait for each
+/// other, under whatever name it was requested.
 fn lock_of(piece: &Piece) -> String {
     format!(
         "model-{}",

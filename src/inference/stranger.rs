@@ -1,5 +1,4 @@
-//! Models that are here and in no list: those that were loaded by their address or path, and those
-//! whose record is damaged.
+//! Unlisted models: present, but in no list. Downloaded by URL or path, or with a damaged record.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -22,7 +21,7 @@ use super::record;
 use super::reference;
 
 impl Store {
-    /// Returns the models that are here and in no list.
+    /// Returns the unlisted models.
     pub(super) fn strangers(&self) -> Vec<Entry> {
         let models = self.paths.models();
         let place = |entry: &Entry| models.join(self.first(entry));
@@ -34,7 +33,7 @@ impl Store {
                     size: record.size,
                     ..Entry::bare(&record.model, record.source)
                 };
-                // The other parts of a model stand for nothing by themselves.
+                // The other parts of a split model are no entries of their own.
                 (!known.contains(&path) && place(&entry) == path).then_some(entry)
             });
         let mut found: Vec<Entry> = found.collect();
@@ -49,8 +48,7 @@ impl Store {
             .into_iter()
             .filter(|path| !told.contains(path) && parts(path).first() == Some(path));
         found.extend(damaged.map(|path| self.without_record(&models, &path)));
-        // What a pull left that was ended in the middle: it takes room, so it can be seen and
-        // removed.
+        // Incomplete downloads take room, so they are listed and can be removed.
         for path in record::unfinished(&models) {
             let Some(first) = parts(&path).into_iter().next() else {
                 continue;
@@ -67,8 +65,8 @@ impl Store {
         found
     }
 
-    /// Returns the models that are here and in no list, each with what it alone is called: its id,
-    /// unless a list or another has that too.
+    /// Returns the unlisted models, each with its unique name: its id, unless a listed or another
+    /// model has that too.
     pub(super) fn named_strangers(&self) -> Vec<(String, Entry)> {
         let strangers = self.strangers();
         let is_shared = |entry: &Entry| {
@@ -91,7 +89,7 @@ impl Store {
             .collect()
     }
 
-    /// Returns what is known of a model, under the name that it alone has.
+    /// Returns a model under its unique name.
     pub(super) fn named(&self, entry: &Entry) -> ListedModel {
         let looked = self.look(entry);
         let stranger = self
@@ -104,8 +102,8 @@ impl Store {
         }
     }
 
-    /// Returns the model of a name, or of the place where its file lies, that is here and in no
-    /// list. A name that several have is none's.
+    /// Returns the unlisted model of a name, or of its file's path. A name of several models is
+    /// ambiguous.
     pub(super) fn find_stranger(&self, name: &str) -> Result<Option<Entry>, Error> {
         let strangers = self.named_strangers();
         let place = reference::expand(name);
@@ -129,8 +127,8 @@ impl Store {
         }
     }
 
-    /// Returns the model of a name, or the copy of the file that a path names. What is served by a
-    /// path is that file itself, never the copy.
+    /// Returns the model of a name, or the copy of the file at a path. A path in the settings
+    /// serves that file itself, never the copy.
     pub(super) fn find_here(&self, name: &str) -> Result<Option<Entry>, Error> {
         if let Some(entry) = self.find(name)? {
             return Ok(Some(entry));
@@ -142,8 +140,7 @@ impl Store {
         Ok(self.strangers().into_iter().find(is_copy))
     }
 
-    /// Returns what no other model is called: the hub's file as it is named there, else the place
-    /// where it lies here.
+    /// Returns a unique name: the hub's name of the file, else its local path.
     fn form(&self, entry: &Entry) -> String {
         match &entry.source {
             Source::Hub {
@@ -178,8 +175,7 @@ impl Store {
             let From::File(path) = &piece.from else {
                 continue;
             };
-            // All that is known of a model without a record is where it lies. It is no copy of
-            // itself.
+            // Of a model without a record only its path is known. It is no copy of itself.
             let is_unclaimed =
                 || Record::of(path).is_none_or(|record| record.source == entry.source);
             if let Some(here) = path.strip_prefix(&models).ok().filter(|_| is_unclaimed()) {
@@ -189,7 +185,7 @@ impl Store {
         pieces
     }
 
-    /// Returns where the first file of a model is, below the folder of models.
+    /// Returns the path of a model's first file, below the folder of models.
     pub(super) fn first(&self, entry: &Entry) -> PathBuf {
         self.pieces(entry)
             .into_iter()
@@ -198,8 +194,8 @@ impl Store {
             .unwrap_or_default()
     }
 
-    /// Returns what a file is whose record says nothing: the hub's file, where its place tells
-    /// that, else itself.
+    /// Returns an entry for a file with a damaged record: the hub's file, if its path tells that,
+    /// else the file itself.
     fn without_record(&self, models: &Path, path: &Path) -> Entry {
         let here = path.strip_prefix(models).unwrap_or(path);
         let of_hub = of_hub(here, &self.hub).filter(|entry| self.first(entry) == here);
@@ -207,10 +203,10 @@ impl Store {
     }
 }
 
-/// Reads the place of a file of the hub: `hub/OWNER--NAME@REVISION/FILE`.
+/// Parses the path of a file of the hub: `hub/OWNER--NAME@REVISION/FILE`.
 fn of_hub(here: &Path, hub: &Url) -> Option<Entry> {
     let (folder, file) = here.strip_prefix("hub").ok()?.to_str()?.split_once('/')?;
-    // Two dashes may have been a slash.
+    // Two dashes may stand for a slash.
     if file.contains("--") {
         return None;
     }

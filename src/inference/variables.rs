@@ -1,8 +1,8 @@
-//! Which variables of its image the model server gets.
+//! Filters the environment variables that the model server gets from its image.
 //!
-//! The server reads every setting from a variable as well: where it listens, what it serves, and a
-//! key beside ours. So what an image sets of those is taken away. The server reads an empty value
-//! too, and does not start with an empty port, so the variable itself goes.
+//! The server reads every setting from a variable too: where it listens, what it serves, and
+//! another key. So those variables of an image are removed. Empty values do not do: the server
+//! reads them, and does not start with an empty port.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,18 +12,16 @@ use podbay_sandbox::clean;
 use podbay_sandbox::emptied;
 use podbay_sandbox::taken_away;
 
-/// Variables of the server, of what it computes with and of where it would load from, and of the
-/// loader.
+/// Prefixes of variables of the server, its compute backends, its downloads and the dynamic loader.
 const REMOVED: [&str; 4] = ["GGML_", "HF_", "LD_", "LLAMA_"];
 
-/// Where the server finds its program if its image does not say.
+/// The search path if the image sets none.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where somebody may write in any container.
+/// Folders that are writable in any container.
 const WRITABLE: [&str; 2] = ["/dev/shm", "/tmp"];
 
-/// What the server's container is told of variables, and which of its image's do not get through as
-/// they are.
+/// The variables for the server's container, and which of the image's are removed or changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Variables {
     pub(super) env: Vec<String>,
@@ -31,8 +29,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// Reads those of an image; `mounted` are the places in the container where something else is
-    /// mounted.
+    /// Filters the variables of an image; `mounted` are the mount points in the container.
     pub(super) fn new(image: &ImageFacts, mounted: &[&str]) -> Self {
         let pairs = || image.env.iter().filter_map(|pair| pair.split_once('='));
         let mut lost: BTreeSet<String> = taken_away(image).into_iter().map(str::to_owned).collect();
@@ -67,7 +64,7 @@ impl Variables {
             .filter(|name| is_removed(name))
             .map(str::to_owned)
             .collect();
-        // A name without a value is how an engine is told to take the variable away.
+        // For an engine, a name without a value removes the variable.
         env.extend(removed.iter().cloned());
         lost.extend(removed);
         Self {
@@ -76,7 +73,7 @@ impl Variables {
         }
     }
 
-    /// Says what of its image the server does not get.
+    /// Returns a warning that names the variables that were removed.
     pub(super) fn warning(&self) -> Option<String> {
         (!self.lost.is_empty()).then(|| {
             let names = self.lost.join(", ");

@@ -18,7 +18,7 @@ use super::download::bytes_done;
 use super::file;
 use podbay_event::ProgressSink;
 
-/// One file of a Python package, which is a zip archive.
+/// A file in a Python package, which is a zip archive.
 #[derive(Clone, Debug)]
 pub struct Member {
     pub package: PathBuf,
@@ -28,12 +28,12 @@ pub struct Member {
     /// In hexadecimal.
     pub sha256: String,
     pub to: PathBuf,
-    /// What progress is shown under.
+    /// The task under which progress is shown.
     pub task: String,
 }
 
 impl Member {
-    /// Takes the file out; it gets its name only when it has the right size and hash.
+    /// Extracts the file; it gets its name only if its size and hash are right.
     #[boxed]
     pub async fn extract(
         self,
@@ -45,8 +45,7 @@ impl Member {
             let part = file::part_of(&self.to);
             let outcome = self.extract_to(&part, &progress, &cancel);
             if outcome.is_err() {
-                // The outcome says what is wrong; that a half file could not be removed adds
-                // nothing.
+                // A partial file that cannot be removed is not worth an error of its own.
                 let _ = fs::remove_file(&part);
             }
             outcome
@@ -79,7 +78,7 @@ impl Member {
         let member = archive
             .by_name(&self.name)
             .map_err(|error| broken(format!("{}: {error}", self.name)))?;
-        // One byte more than there may be: a bomb ends here.
+        // One byte more than expected, which stops a zip bomb.
         let mut member = member.take(self.size + 1);
         let mut options = fs::OpenOptions::new();
         options

@@ -1,23 +1,23 @@
-//! Addresses: which ones are asked at all, and how they may be shown.
+//! URLs: which ones are requested at all, and how they are shown.
 
 use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Returns an address as it may be shown: one of a person's own mirror may hold a password.
+/// Returns a URL for display: the URL of a private mirror may hold a password.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
     if !url.username().is_empty() || url.password().is_some() {
-        // Both only fail for addresses that can hold neither.
+        // Both fail only for URLs that can hold neither.
         let _ = url.set_username("***");
         let _ = url.set_password(None);
     }
     url.to_string()
 }
 
-/// Returns whether an address leads to this machine itself.
+/// Returns whether a URL leads to this machine.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let number = host
@@ -30,13 +30,13 @@ fn is_loopback(url: &Url) -> bool {
     )
 }
 
-/// Returns whether what comes from there cannot be changed on its way.
+/// Returns whether a response from this URL cannot be changed in transit.
 pub(crate) fn is_safe(url: &Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url))
 }
 
-/// Returns whether one address may send us to another: only to an encrypted one, or to where a
-/// person's own plain address lies already.
+/// Returns whether one URL may redirect to another: only to an encrypted one, or within the origin
+/// of an unencrypted URL that the user gave.
 pub(super) fn may_lead(from: &Url, to: &Url) -> bool {
     match to.scheme() {
         "https" => true,

@@ -1,4 +1,4 @@
-//! One request and the redirects behind it.
+//! One request, with its redirects.
 
 use std::time::Duration;
 
@@ -20,24 +20,24 @@ use crate::Error;
 use crate::options::HUB;
 use podbay_event::Secret;
 
-/// Most redirects from an address to where its file lies.
+/// Most redirects of one request.
 const MOST_REDIRECTS: u32 = 5;
 
-/// The hub that a file comes from: what it says about the file counts, and it alone gets the token.
+/// The hub of a file: its size and hash are authoritative, and it alone gets the token.
 #[derive(Clone, Debug)]
 pub struct Hub {
     pub base: Url,
     pub token: Option<Secret>,
 }
 
-/// What the hub said about a file while it pointed to where the file lies.
+/// What the hub's redirect says about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Linked {
     pub(super) sha256: Option<String>,
     pub(super) size: Option<u64>,
 }
 
-/// How requests for one file are made.
+/// Makes the requests for one file.
 pub(super) struct Asker<'a> {
     pub(super) client: &'a Client,
     pub(super) url: &'a Url,
@@ -46,7 +46,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Sends the request, and again to wherever the answer points. What comes back is a success.
+    /// Sends the request and follows redirects; returns a successful response.
     pub(super) async fn get(
         &self,
         range: Option<&str>,
@@ -55,8 +55,7 @@ impl Asker<'_> {
         let mut url = self.url.clone();
         let mut linked = Linked::default();
         for _ in 0..=MOST_REDIRECTS {
-            // A proxy on the way might otherwise compress what is compressed already, and lengths
-            // would mean nothing.
+            // A proxy might otherwise compress the data, which makes lengths meaningless.
             let mut request = self
                 .client
                 .get(url.clone())
@@ -113,7 +112,7 @@ impl Asker<'_> {
         Err(self.fatal(format!("more than {MOST_REDIRECTS} redirects"), NOT_IT))
     }
 
-    /// Returns the error that no other try would do better about.
+    /// Returns an error that no retry can fix.
     pub(super) fn error(&self, problem: impl Into<String>, remedy: &'static str) -> Error {
         Error::Download {
             url: shown(self.url),
@@ -126,8 +125,7 @@ impl Asker<'_> {
         Ended::Fatal(self.error(problem, remedy))
     }
 
-    /// Returns the end after so many tries that another one now is of no use. What came stays, for
-    /// a later one.
+    /// Returns the error after the last retry. The data stays for a later attempt.
     pub(super) fn given_up(&self, problem: String) -> Ended {
         Ended::Fatal(Error::Download {
             url: shown(self.url),
@@ -143,7 +141,7 @@ impl Asker<'_> {
         }
         let has_token = self.hub.is_some_and(|hub| hub.token.is_some());
         let remedy = match status.as_u16() {
-            // The hub says this of repositories that do not exist, too.
+            // The hub also sends this for repositories that do not exist.
             401 | 403 if by_hub && has_token => Some(
                 "check the spelling of repository and file, and that the token may read it; some models want their terms accepted first",
             ),
@@ -151,7 +149,7 @@ impl Asker<'_> {
             404 | 410 => Some("check the spelling of repository, revision and file"),
             _ => Some(REFUSED),
         };
-        // Its own word for what is wrong, such as `GatedRepo`.
+        // The hub's error code, such as `GatedRepo`.
         let word = text(response, "x-error-code").filter(|word| {
             by_hub && word.len() <= 40 && word.bytes().all(|b| b.is_ascii_alphanumeric())
         });
@@ -167,8 +165,7 @@ impl Asker<'_> {
     }
 }
 
-/// Returns the remedy where a hub wants to know who asks. `HF_TOKEN` is meant for one hub alone,
-/// and sent to no other.
+/// Returns the remedy where a hub requires a token. `HF_TOKEN` is meant for the public hub alone.
 fn wants_token(hub: &Url) -> &'static str {
     if hub.as_str().trim_end_matches('/') == HUB {
         "check the spelling of repository and file; a model behind a login wants a token in HF_TOKEN, or in the variable that \
@@ -202,7 +199,7 @@ pub(super) fn text<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
         .and_then(|value| value.to_str().ok())
 }
 
-/// Returns an error with its causes, without the address, which is said already.
+/// Returns an error with its causes, without the URL, which the caller shows.
 pub(crate) fn chain(error: &reqwest::Error) -> String {
     let mut text = "the connection failed".to_owned();
     let mut cause = std::error::Error::source(error);

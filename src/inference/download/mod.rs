@@ -1,5 +1,5 @@
-//! Loading files over HTTP: in several parts at once, going on where an earlier try ended, and
-//! never giving a file its name before it is whole and right.
+//! Downloads files over HTTP: in several segments at once, resuming earlier attempts, and renaming
+//! a file only when it is complete and verified.
 
 mod address;
 mod ask;
@@ -46,34 +46,34 @@ pub(super) use self::part::digest;
 pub(super) use self::part::left_of;
 pub(super) use self::part::remove_part;
 
-/// Tries of the first question. Nothing is lost yet when it fails, so a source that is out of reach
-/// is soon given up.
+/// Attempts of the first request. Nothing is lost when it fails, so an unreachable source is given
+/// up soon.
 const PROBES: u32 = 2;
 
-/// Largest file that is believed in, 4 TiB: larger numbers are mistakes or lies.
+/// Largest plausible file, 4 TiB.
 pub(super) const MOST: u64 = 1 << 42;
 
-/// One file to load.
+/// One file to download.
 ///
-/// Loading goes on where an earlier try ended, be it of this process or of one that was killed. The
-/// file gets its name only when it has the right size and hash; until then it is called
-/// `NAME.part`, and notes on what of it is there lie in `NAME.part.json`.
+/// Resumes an earlier attempt, by this process or one that was killed. The file gets its name only
+/// when size and hash are right; until then it is called `NAME.part`, and the state of its segments
+/// is in `NAME.part.json`.
 #[derive(Clone, Debug)]
 pub struct Download {
     pub url: String,
     pub expected: Expected,
-    /// Where the hub that the address belongs to is asked for size and hash.
+    /// The hub of the URL, which is asked for size and hash.
     pub hub: Option<Hub>,
     pub to: PathBuf,
-    /// What progress is shown under.
+    /// The task under which progress is shown.
     pub task: String,
-    /// Bytes that must be free beside the file itself.
+    /// Bytes that must be free besides the file itself.
     pub room: u64,
     /// Whether it must be a GGUF file.
     pub is_model: bool,
 }
 
-/// What is known of a file beforehand.
+/// What is known of a file before the download.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     pub size: Option<u64>,
@@ -81,31 +81,30 @@ pub struct Expected {
     pub sha256: Option<String>,
 }
 
-/// What came.
+/// A completed download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     pub size: u64,
     /// In hexadecimal.
     pub sha256: String,
-    /// Whether that hash was known before the file was here, so that the file was checked against
-    /// it.
+    /// Whether that hash was known before the download, so that the file was verified.
     pub checked: bool,
 }
 
-/// How a download is gone about, and how much is put up with.
+/// Timeouts, retries and parallelism of a download.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// How long a server may say nothing.
+    /// Longest time without data.
     pub idle: Duration,
-    /// Bytes a second that a file has to come with, over `idle`: what drips is no better than what
-    /// stands still. 0: any rate will do.
+    /// Lowest rate in bytes per second, measured over `idle`; a slower download counts as stalled.
+    /// 0: any rate.
     pub slowest: u64,
-    /// Tries in a row that bring less than `least`.
+    /// Attempts in a row that bring less than `least`.
     pub retries: u32,
-    /// Bytes that a connection has to bring for the next one to be worth it: who cuts each of them
-    /// short is given up.
+    /// Bytes that a connection must bring to count as progress, so that a server which cuts every
+    /// connection short is given up.
     pub least: u64,
-    /// Pause before the first of them; each further one is twice as long.
+    /// Pause before the first retry; each further one is twice as long.
     pub pause: Duration,
     /// Connections at once for one file.
     pub connections: u32,
@@ -128,21 +127,21 @@ impl Default for Patience {
     }
 }
 
-/// How one connection ended before its stretch was whole.
+/// Why one connection ended before its segment was complete.
 enum Ended {
-    /// Another try may do better.
+    /// A retry may succeed.
     Early(String),
-    /// It came too slowly to be worth the wait, whatever came.
+    /// It was too slow, however much came.
     Slow(String),
-    /// The server does not do parts; the whole has to be asked for.
+    /// The server does not support ranges; the whole file must be requested.
     Whole,
-    /// No other try would do better.
+    /// No retry would succeed.
     Fatal(Error),
 }
 
 impl Download {
-    /// Loads the file. Two processes must not load the same one at once: whoever calls holds a
-    /// lock.
+    /// Downloads the file. The caller holds a lock, since two processes must not download the same
+    /// file at once.
     #[boxed]
     pub async fn fetch(
         &self,
@@ -172,8 +171,7 @@ impl Download {
         };
         let url = Url::parse(&self.url)
             .map_err(|error| failed(format!("the address is none: {error}")))?;
-        // A hash that is known already makes any way good enough, such as a mirror of the person's
-        // own network.
+        // A known hash makes any URL safe enough, such as that of a mirror on the local network.
         let is_good = is_safe(&url) || (url.scheme() == "http" && self.expected.sha256.is_some());
         if !is_good {
             let remedy = Some("name an address that begins with https://");
@@ -201,7 +199,7 @@ impl Download {
         }
         let folder = self.to.parent().unwrap_or(Path::new("/"));
         make_private(folder)?;
-        // Before anything is made: what cannot fit leaves nothing behind.
+        // Before any file is created: a file that does not fit leaves nothing behind.
         let left = left_of(&self.to).unwrap_or(0);
         file::check_space(
             folder,
@@ -231,8 +229,8 @@ impl Download {
             let sha256 = part.digest(&self.task, progress, cancel).await?;
             match &found.goal.sha256 {
                 Some(expected) if *expected != sha256 => {
-                    // What an earlier process left may have been something else; what this one
-                    // loaded from start to end is the source's.
+                    // Data of an earlier process may be of another file; data that this process
+                    // downloaded from start to end is what the source has.
                     if !was_inherited {
                         remove_part(&self.to)?;
                         return Err(Error::WrongHash {
@@ -263,7 +261,7 @@ impl Download {
         }
     }
 
-    /// Learns what is to be loaded, from the source where it is not known.
+    /// Requests what is not known of the file from the source.
     async fn first_question(&self, asker: &Asker<'_>, patience: &Patience) -> Result<Found, Error> {
         if let Expected {
             size: Some(size),
@@ -301,7 +299,7 @@ impl Download {
         })
     }
 
-    /// Loads what is missing, in parts where that works, else in one piece.
+    /// Downloads what is missing, in segments if the server supports ranges, else in one piece.
     async fn load_all(
         &self,
         asker: &Asker<'_>,
@@ -328,7 +326,7 @@ impl Download {
                 progress(bytes_done(&self.task, part.done(), part.goal.size, false));
             }
             let n = patience.connections.max(1) as usize;
-            // The first that fails ends the others; what they have stays.
+            // The first failure cancels the others; their data stays.
             let loads: Vec<_> = missing
                 .into_iter()
                 .map(|segment| loader.load(segment))
@@ -362,7 +360,7 @@ impl Download {
         }
     }
 
-    /// A file whose hash nobody told must at least be a whole model.
+    /// A file without a known hash must at least be a complete model.
     fn check_model(&self, part: &Part, url: &Url) -> Result<(), Error> {
         if !self.is_model {
             return Ok(());

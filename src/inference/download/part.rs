@@ -1,4 +1,4 @@
-//! A file that is not whole yet, and what of it is there.
+//! An incomplete file, and the state of its segments.
 
 use std::fs;
 use std::fs::File;
@@ -25,11 +25,10 @@ use crate::file;
 use podbay_event::Progress;
 use podbay_event::ProgressSink;
 
-/// How often it is written down how far each stretch is; what came since is loaded again after a
-/// kill.
+/// How often the state is saved; data received since is downloaded again after a kill.
 const SAVE: Duration = Duration::from_millis(500);
 
-/// A stretch of the file that one connection loads.
+/// A range of the file that one connection downloads.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) start: u64,
@@ -51,7 +50,7 @@ impl Segment {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Returns where the next byte belongs.
+    /// Returns the offset of the next byte.
     pub(super) fn at(&self) -> u64 {
         self.start + self.done()
     }
@@ -65,12 +64,12 @@ impl Segment {
     }
 }
 
-/// What the file must become, as far as it is known before it is there.
+/// The expected file, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Goal {
     pub(super) size: u64,
     pub(super) sha256: Option<String>,
-    /// The server's own mark of this very content, for files whose hash nobody tells.
+    /// The server's ETag or date, for files without a known hash.
     pub(super) validator: Option<String>,
 }
 
@@ -79,27 +78,27 @@ pub(super) struct Part {
     pub(super) file: File,
     pub(super) goal: Goal,
     pub(super) segments: Vec<Segment>,
-    /// Whether some of it was there when this process began.
+    /// Whether data of an earlier process was resumed.
     pub(super) inherited: bool,
     saved: Mutex<Instant>,
 }
 
-/// What stands beside the file between two processes.
+/// The saved state.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     version: u32,
     size: u64,
     sha256: Option<String>,
     validator: Option<String>,
-    /// Start, end and bytes that are there.
+    /// Start, end and received bytes.
     segments: Vec<(u64, u64, u64)>,
 }
 
 const VERSION: u32 = 1;
 
 impl Part {
-    /// Opens what an earlier process left, if it is of the same content, else starts anew in `n`
-    /// stretches.
+    /// Opens the data of an earlier process, if it is of the same file, else starts with `n`
+    /// segments.
     pub(super) fn open(to: &Path, goal: Goal, n: u64) -> Result<Self, Error> {
         let path = file::part_of(to);
         let failed = |source| Error::File {
@@ -121,8 +120,8 @@ impl Part {
             Ok(text) => serde_json::from_slice(&text)
                 .ok()
                 .and_then(|saved| take_up(saved, &goal, length)),
-            // A file without notes was loaded from its start on. Only its hash can tell whether it
-            // is of the same content.
+            // A file without state was downloaded from its start on. Only its hash can tell whether
+            // it is the same file.
             Err(_) if goal.sha256.is_some() && (1..=goal.size).contains(&length) => {
                 Some(vec![Segment::new(0, goal.size, length)])
             }
@@ -143,7 +142,7 @@ impl Part {
         Ok(part)
     }
 
-    /// Throws away what is there and begins with `n` stretches.
+    /// Discards the data and starts with `n` segments.
     pub(super) fn restart(&mut self, n: u64) -> Result<(), Error> {
         self.file.set_len(0).map_err(|source| Error::File {
             doing: "empty",
@@ -159,7 +158,7 @@ impl Part {
         self.save()
     }
 
-    /// Empties the one stretch there is; its connection goes on by itself.
+    /// Resets the only segment; its connection continues.
     pub(super) fn empty(&self) -> Result<(), Error> {
         self.segments.iter().for_each(Segment::restart);
         self.file.set_len(0).map_err(|source| Error::File {
@@ -183,8 +182,8 @@ impl Part {
                 path: self.path.clone(),
                 source,
             })?;
-        // After the bytes: notes that promise too little cost time, notes that promise too much
-        // cost the file.
+        // After the data: state that claims too little costs time, state that claims too much
+        // corrupts the file.
         segment
             .done
             .fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -199,7 +198,7 @@ impl Part {
         if due { self.save() } else { Ok(()) }
     }
 
-    /// Writes down how far each stretch is.
+    /// Saves the state of the segments.
     pub(super) fn save(&self) -> Result<(), Error> {
         let saved = Saved {
             version: VERSION,
@@ -215,7 +214,7 @@ impl Part {
         file::write_json(&state_of(&self.path), &saved)
     }
 
-    /// Returns the SHA-256 of what is there, in hexadecimal.
+    /// Returns the SHA-256 of the data, in hexadecimal.
     pub(super) async fn digest(
         &self,
         task: &str,
@@ -225,21 +224,21 @@ impl Part {
         digest(self.path.clone(), task.to_owned(), progress, cancel).await
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub(super) fn finish(&self, to: &Path) -> Result<(), Error> {
         file::finish(&self.file, &self.path, to)?;
         file::remove(&state_of(&self.path)).map(drop)
     }
 }
 
-/// Removes what was loaded of a file so far; returns whether there was anything.
+/// Removes an incomplete file; returns whether there was one.
 pub(crate) fn remove_part(to: &Path) -> Result<bool, Error> {
     let part = file::part_of(to);
     let state = file::remove(&state_of(&part))?;
     Ok(file::remove(&part)? || state)
 }
 
-/// Returns how many bytes of a file were loaded before, without opening it.
+/// Returns how many bytes of a file were downloaded before, without opening it.
 pub(crate) fn left_of(to: &Path) -> Option<u64> {
     let part = file::part_of(to);
     let length = fs::metadata(&part).ok()?.len();
@@ -257,7 +256,7 @@ fn state_of(part: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Believes notes only if they are of the same content and cover it without a gap.
+/// Validates saved state: it must be of the same file and cover it without gaps.
 fn take_up(saved: Saved, goal: &Goal, length: u64) -> Option<Vec<Segment>> {
     let known = goal.sha256.is_some() || goal.validator.is_some();
     let same = saved.size == goal.size
@@ -283,7 +282,7 @@ fn take_up(saved: Saved, goal: &Goal, length: u64) -> Option<Vec<Segment>> {
     })
 }
 
-/// Returns the SHA-256 of a file in hexadecimal. Gigabytes take seconds, which is shown.
+/// Returns the SHA-256 of a file in hexadecimal. Gigabytes take seconds, so progress is shown.
 pub(crate) async fn digest(
     path: PathBuf,
     task: String,
@@ -391,7 +390,7 @@ mod tests {
         );
         check(notes(10, Some("cd"), None, &[(0, 10, 2)]), &hash, 6, false);
         check(notes(11, Some("ab"), None, &[(0, 11, 2)]), &hash, 6, false);
-        // Nothing there, a gap, more than the stretch holds, more than the file holds.
+        // No data, a gap, more than the segment's length, more than the file's.
         check(notes(10, Some("ab"), None, &[(0, 10, 0)]), &hash, 0, false);
         check(
             notes(10, Some("ab"), None, &[(0, 4, 2), (5, 10, 1)]),
@@ -411,7 +410,7 @@ mod tests {
             6,
             false,
         );
-        // Without a hash the server's own mark has to be the same, and there has to be one.
+        // Without a hash, the validators must exist and be equal.
         check(
             notes(10, None, Some("\"a\""), &[(0, 10, 2)]),
             &goal(10, None, Some("\"a\"")),

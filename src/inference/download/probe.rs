@@ -1,5 +1,4 @@
-//! The first question to a source: how large the file is, which hash it has, and whether it can be
-//! had in parts.
+//! The first request to a source: the file's size and hash, and whether the server supports ranges.
 
 use reqwest::StatusCode;
 
@@ -18,7 +17,7 @@ use super::segment::parse_range;
 use super::segment::wrong_size;
 use crate::gguf::MAGIC;
 
-/// What a source says of a file.
+/// What a source says about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) goal: Goal,
@@ -27,7 +26,7 @@ pub(super) struct Found {
     pub(super) has_parts: bool,
 }
 
-/// Asks for the first bytes of the file. `is_model`: they must be those of a GGUF file.
+/// Requests the first bytes of the file. With `is_model`, they must be those of a GGUF file.
 pub(super) async fn probe(
     asker: &Asker<'_>,
     expected: &Expected,

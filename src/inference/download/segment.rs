@@ -1,4 +1,4 @@
-//! One stretch of a file, over as many connections as it takes.
+//! Downloads one segment of a file, over as many connections as it takes.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -23,7 +23,7 @@ use super::remedy::LOGIN;
 use super::remedy::PROXY;
 use podbay_event::ProgressSink;
 
-/// What the connections of one file share.
+/// State shared by the connections of one file.
 pub(super) struct Loader<'a> {
     pub(super) asker: &'a Asker<'a>,
     pub(super) part: &'a Part,
@@ -34,11 +34,11 @@ pub(super) struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Loads a stretch to its end.
+    /// Downloads a segment to its end.
     pub(super) async fn load(&self, segment: &Segment) -> Result<(), Ended> {
         let (mut failures, mut furthest) = (0, segment.done());
-        // It ends: each round that does not count as a failure got further than all before it, by a
-        // good deal.
+        // Terminates: a round that does not count as a failure got considerably further than all
+        // before it.
         while !segment.is_whole() {
             let (problem, was_slow) = match self.attempt(segment).await {
                 Ok(()) if segment.is_whole() => return Ok(()),
@@ -70,7 +70,7 @@ impl Loader<'_> {
         self.part.segments.len() == 1
     }
 
-    /// Takes what one connection gives.
+    /// Downloads over one connection.
     async fn attempt(&self, segment: &Segment) -> Result<(), Ended> {
         let range = match (self.is_alone(), segment.done()) {
             (true, 0) => None,
@@ -78,7 +78,7 @@ impl Loader<'_> {
             (false, _) => Some(format!("bytes={}-{}", segment.at(), segment.end - 1)),
         };
         let goal = &self.part.goal;
-        // Where the hash is known it decides; a cache on the way may well have marks of its own.
+        // If the hash is known, it decides; a cache on the way may change validators.
         let if_range = goal
             .validator
             .as_deref()
@@ -88,7 +88,7 @@ impl Loader<'_> {
         self.take(response, segment).await
     }
 
-    /// Decides whether an answer is the stretch that was asked for.
+    /// Checks that a response is the requested range.
     fn check(&self, response: &Response, linked: &Linked, segment: &Segment) -> Result<(), Ended> {
         let goal = &self.part.goal;
         if let (Some(announced), Some(expected)) = (&linked.sha256, &goal.sha256)
@@ -122,8 +122,8 @@ impl Loader<'_> {
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 self.again("the server has no such part of the file", segment)
             }
-            // Also when a part was asked for: a server need not know parts, and sends the whole
-            // again if the file has changed.
+            // Also if a range was requested: a server may not support ranges, and sends the whole
+            // file if it has changed.
             _ if !self.is_alone() => Err(Ended::Whole),
             _ => {
                 if is_page(response) {
@@ -142,7 +142,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Gives up on parts from this server: it is asked for the whole.
+    /// Falls back to the whole file without ranges.
     fn again(&self, problem: &str, segment: &Segment) -> Result<(), Ended> {
         if !self.is_alone() || segment.done() == 0 {
             return Err(Ended::Whole);
@@ -166,7 +166,7 @@ impl Loader<'_> {
                 Ok(Ok(Some(bytes))) => bytes,
             };
             if segment.at() + bytes.len() as u64 > segment.end {
-                // Nobody can tell what of it is right.
+                // The data is of unknown origin, so all of it is discarded.
                 self.part.empty().map_err(Ended::Fatal)?;
                 return Err(self.asker.fatal(
                     format!(
@@ -178,7 +178,7 @@ impl Loader<'_> {
             }
             self.part.write(segment, &bytes).map_err(Ended::Fatal)?;
             self.show();
-            // Of the whole file: four connections may share a slow line.
+            // Measured over the whole file: four connections may share a slow line.
             if let Some(came) = rate.too_slow(self.part.done(), self.patience) {
                 return Err(Ended::Slow(format!(
                     "only {came} bytes came within {} s",
@@ -202,7 +202,7 @@ impl Loader<'_> {
     }
 }
 
-/// How much has come since when.
+/// Bytes received since a point in time.
 struct Rate {
     since: Instant,
     done: u64,
@@ -216,13 +216,13 @@ impl Rate {
         }
     }
 
-    /// Returns how much came in the time that is over, where that is too little.
+    /// Returns how many bytes came in the period, if it is over and they are too few.
     fn too_slow(&mut self, done: u64, patience: &Patience) -> Option<u64> {
         let elapsed = self.since.elapsed();
         if elapsed < patience.idle {
             return None;
         }
-        // Emptied by another connection, it has less than before.
+        // Fewer than before if another connection reset it.
         let came = done.saturating_sub(self.done);
         *self = Self::new(done);
         ((came as f64) < patience.slowest as f64 * elapsed.as_secs_f64()).then_some(came)
@@ -231,8 +231,7 @@ impl Rate {
 
 pub(super) const PAGE: &str = "the server sent a web page instead of the file";
 
-/// Returns whether an answer is meant to be read by a person: a login, or an error that calls
-/// itself a success.
+/// Returns whether a response is an HTML page: a login, or an error with a success status.
 pub(super) fn is_page(response: &Response) -> bool {
     text(response, "content-type").is_some_and(|kind| {
         kind.trim_start()
@@ -245,7 +244,7 @@ pub(super) fn wrong_size(found: u64, expected: u64) -> String {
     format!("the server's file has {found} bytes instead of {expected}")
 }
 
-/// Returns where a part begins and how long the whole is: `bytes 5-9/10`.
+/// Parses `Content-Range`, `bytes 5-9/10`: the start of the range and the size of the file.
 pub(super) fn parse_range(text: &str) -> Option<(u64, Option<u64>)> {
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
     Some((range.split_once('-')?.0.parse().ok()?, total.parse().ok()))
