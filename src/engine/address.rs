@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use super::Error;
 use super::Options;
 
-/// Where the engine is.
+/// The address of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
     Socket(PathBuf),
@@ -15,7 +15,7 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// Finds the address: the options, `DOCKER_HOST`, the usual sockets.
+    /// Finds the address: the setting, `DOCKER_HOST`, the usual sockets.
     pub(super) fn find(
         options: &Options,
         env: impl Fn(&str) -> Option<String>,

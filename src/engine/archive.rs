@@ -1,5 +1,4 @@
-//! How this machine reaches Debian's archive, which is how the builds of our images best reach it
-//! too.
+//! How this machine reaches Debian's archive; image builds use the same mirror and options.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -21,12 +20,12 @@ const PUBLIC_SECURITY: [&str; 2] = [
     "http://security.debian.org/debian-security",
 ];
 
-/// The build arguments that a person chose, by settings or by variables of the same names as the
-/// arguments.
+/// The build arguments that the user chose, by settings or by environment variables of the
+/// arguments' names.
 ///
-/// They decide what an image is made from (another mirror, a frozen archive), so they count in its
-/// hash. What is only found out about this machine does not: it says how the archive is reached,
-/// and finding it out takes longer than looking at an image.
+/// They decide what an image is made from (another mirror, a frozen archive), so they are part of
+/// its hash. Arguments detected on this machine are not: they only say how the archive is reached,
+/// and detecting them takes longer than inspecting an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen(BTreeMap<&'static str, String>);
 
@@ -58,7 +57,7 @@ impl Chosen {
                 continue;
             };
             let is_mirror = argument != "APT_OPTIONS";
-            // It becomes part of a shell's line in the build.
+            // The value becomes part of a shell command in the build.
             let is_odd = |c: char| !c.is_ascii_graphic() || "\"'`$\\|&;<>()*?!#".contains(c);
             if is_mirror && (!is_usable(&value) || value.contains(is_odd)) {
                 let problem = format!(
@@ -75,7 +74,7 @@ impl Chosen {
         self.0.get("DEBIAN_MIRROR").map(String::as_str)
     }
 
-    /// Adds what was chosen to a hash; where nothing was, the hash stays as it is.
+    /// Adds the chosen arguments to a hash; without any, the hash stays as it is.
     pub(super) fn hash_into(&self, hasher: &mut Sha256) {
         for (name, value) in &self.0 {
             hasher.update(name);
@@ -85,8 +84,8 @@ impl Chosen {
     }
 }
 
-/// Returns the build arguments that every image of ours takes. What is not set on this machine is
-/// not set in them.
+/// Returns the build arguments of all our images. Options that this machine's apt does not set are
+/// not set.
 pub(super) async fn build_args(chosen: &Chosen) -> HashMap<String, String> {
     let mut args = args(
         &apt_config().await,
@@ -120,8 +119,8 @@ fn args(
         })
     };
     let mut args = HashMap::new();
-    // A machine whose archive is frozen says so by these two; an image made with any other options
-    // could install nothing there.
+    // A machine with a frozen archive sets these two; an image built without them could install
+    // nothing there.
     let options: Vec<String> = ["Acquire::Check-Valid-Until", "Acquire::Check-Date"]
         .into_iter()
         .filter(|name| setting(name).is_some_and(|value| value == "false"))
@@ -161,7 +160,7 @@ fn args(
     args
 }
 
-/// Returns whether a build can load from there: small bases have no certificates, and this
+/// Returns whether a build can download from this URL: small bases have no certificates, and this
 /// machine's loopback is not the build's.
 fn is_usable(url: &str) -> bool {
     url.starts_with("http://") && !is_loopback(url)
@@ -177,7 +176,7 @@ fn is_loopback(url: &str) -> bool {
 }
 
 async fn apt_config() -> String {
-    // Machines that are not Debian's kin have no apt, and nothing to say.
+    // Machines without apt have no such options.
     let Ok(mut program) = Program::start(&["apt-config", "dump"]) else {
         return String::new();
     };
@@ -197,7 +196,7 @@ async fn apt_config() -> String {
     text
 }
 
-/// Reads the addresses of all sources, whatever their format.
+/// Returns the URLs of all apt sources, in both formats.
 fn sources(folder: &Path) -> Vec<String> {
     let parts = fs::read_dir(folder.join("sources.list.d"))
         .into_iter()

@@ -18,21 +18,20 @@ use podbay_event::Progress;
 use podbay_event::ProgressSink;
 use podbay_event::Unit;
 
-/// The script's way to say that tools are missing; its last line names their packages.
+/// The script's exit code for missing tools; its last line names their packages.
 const TOOLS_MISSING: i32 = 3;
 
-/// How long making a base may take; a slow mirror is what takes time.
+/// Time limit for making a base image; a slow mirror takes longest.
 const WITHIN: Duration = Duration::from_mins(30);
 
-/// Returns the name of the base that we make ourselves.
+/// Returns the name of our own base image.
 pub(super) fn base_name(suite: &str) -> String {
     format!("podbay/base-{suite}")
 }
 
-/// Makes a base image from Debian's archive alone, by the script that we bring along.
+/// Makes a base image from Debian's archive with our script.
 ///
-/// Missing tools are installed where `allow_install` says so and this is root; it is announced
-/// through `progress`.
+/// Installs missing tools if `allow_install` is set and this is root; `progress` announces it.
 pub(super) async fn make(
     engine: &Engine,
     suite: &str,
@@ -78,7 +77,7 @@ pub(super) async fn make(
     }
 }
 
-/// Runs the script once; the image has its name only if the script says that all went well.
+/// Runs the script once; the image gets its name only if the script succeeds.
 async fn run(
     engine: &Engine,
     suite: &str,
@@ -101,8 +100,7 @@ async fn run(
             "the folder for temporary files is not UTF-8",
         ))
     })?;
-    // By its interpreter: folders for temporary files are often mounted so that nothing in them can
-    // be run.
+    // Run through the interpreter: temporary folders are often mounted noexec.
     let mirror = chosen
         .mirror()
         .map(|mirror| format!("DEBIAN_MIRROR={mirror}"));
@@ -118,7 +116,7 @@ async fn run(
         let (task, progress) = (task.clone(), progress.clone());
         move |line| progress(step(&task, line, false))
     });
-    // Not under its name yet: an engine may take a tar that was cut short for a whole one.
+    // A temporary name: an engine may accept a truncated tar as complete.
     let unfinished = format!("{}:unfinished-{}", base_name(suite), InstanceId::random());
     let labels = Labels {
         spec: Some(base_hash(chosen)),
@@ -141,8 +139,8 @@ async fn run(
         let mut imported = std::pin::pin!(imported);
         tokio::select! {
             (status, said) = &mut ended => {
-                // Where the script failed, what the engine makes of half a tar does not matter,
-                // only that it is done with it.
+                // If the script failed, the import's result does not matter, only that it has
+                // ended.
                 let imported = imported.await;
                 match status {
                     Ok(status) if status.success() => imported.map(|()| (status, said)),
@@ -153,8 +151,8 @@ async fn run(
             imported = &mut imported => match (imported, tokio::time::timeout(Duration::from_secs(2), ended).await) {
                 (Err(error @ Error::Cancelled { .. }), _) => Err(error),
                 (_, Ok((Err(source), _))) => Err(failed(source)),
-                // A script that ends early leaves the engine without a tar: then its reason counts,
-                // not the engine's.
+                // A script that ends early leaves the engine without a tar: the script's error is
+                // the cause.
                 (_, Ok((Ok(status), said))) if !status.success() => Ok((status, said)),
                 (Ok(()), Ok((Ok(status), said))) => Ok((status, said)),
                 (Ok(()), Err(_)) => Err(failed(std::io::Error::from(std::io::ErrorKind::TimedOut))),
@@ -173,7 +171,7 @@ async fn run(
             Err(error)
         }
     };
-    // Also after a failure; cleaning up goes on when the run was cancelled.
+    // Also after a failure; the clean-up ignores cancellation.
     match engine
         .remove_image(&unfinished, &CancellationToken::new())
         .await
@@ -186,14 +184,13 @@ async fn run(
     outcome
 }
 
-/// Installs packages on this machine: the one thing that changes it, so it is announced first.
+/// Installs packages on this machine: the only change to it, so it is announced first.
 async fn install(
     packages: &[String],
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
-    // The names come from our own script; whatever else its last line may be must not become an
-    // option.
+    // The names come from our script; its last line must not become an option.
     let names: Vec<&str> = packages
         .iter()
         .map(String::as_str)
@@ -203,7 +200,7 @@ async fn install(
     progress(step(&task, "", false));
     let mut argv = vec!["apt-get", "-q", "-y", "--no-install-recommends", "install"];
     argv.extend(&names);
-    // The lists that are here mostly do; only when they do not are new ones fetched.
+    // The package lists are usually recent enough; new ones are fetched only if they are not.
     let mut outcome = finish(&argv, &task, progress, cancel).await?;
     if outcome.is_err() {
         outcome = match finish(&["apt-get", "-q", "update"], &task, progress, cancel).await? {
@@ -218,7 +215,7 @@ async fn install(
     })
 }
 
-/// Runs a program to its end; the inner error is what it said when it failed.
+/// Runs a program to its end; the inner error is its output.
 async fn finish(
     argv: &[&str],
     task: &str,

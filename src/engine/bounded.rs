@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 
-/// Waits for one request to the engine, at most `within`, and gives up at once when `cancel` fires.
+/// Waits for one request to the engine, at most `within`; returns at once when `cancel` fires.
 pub(super) async fn bounded<T>(
     doing: impl FnOnce() -> String,
     cancel: &CancellationToken,

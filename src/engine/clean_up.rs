@@ -1,5 +1,4 @@
-//! Removing containers: what goes on when everything else was told to end, and what is said where
-//! it cannot be done.
+//! Removes containers, also after cancellation, and reports those that cannot be removed.
 
 use std::fmt;
 use std::future::Future;
@@ -18,29 +17,28 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// How long the engine may take to clean up once the process was told to end: whoever sent the
-/// signal waits for it.
+/// Time for all clean-up once the process was told to end: the sender of the signal waits for it.
 const AT_THE_END: Duration = Duration::from_secs(5);
 
-/// How long an engine has to say what became of a container that was given up. One that hangs must
-/// not keep whoever wants to leave; the next start removes what it makes all the same.
+/// How long to wait for the engine to answer about a container whose creation was cancelled. A
+/// hanging engine must not delay the exit; the next start removes the container anyway.
 pub(super) const GIVEN_UP: Duration = Duration::from_secs(5);
 
-/// What each thing that is cleaned up then has in any case.
+/// Least time for each object to clean up.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// How long a container may still be there after the engine has said that it removed it.
+/// How long a container may remain after the engine reported its removal.
 const GOING: Duration = Duration::from_secs(5);
 
-/// A container that is left because it could not be removed.
+/// A container that could not be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// What the engine knows it by.
+    /// Its name for the engine.
     pub name: String,
     pub problem: String,
 }
 
-/// Says what a person can do about a container that cannot be ended.
+/// Returns the remedy for a container that cannot be removed.
 pub fn how_to_remove(name: &str) -> String {
     format!(
         "try again, or `docker rm --force {name}`; where a process in it cannot be killed, restart the engine or the machine"
@@ -57,10 +55,10 @@ impl fmt::Display for Left {
     }
 }
 
-/// How the one who opened an engine comes to an end.
+/// Shutdown state of the process that opened the engine.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// Fires when it is told to end; what is cleaned up from then on has little time.
+    /// Fires when the process is told to end; clean-up has little time from then on.
     told: CancellationToken,
     /// When that was first noticed.
     since: OnceLock<Instant>,
@@ -78,8 +76,8 @@ impl Ending {
 }
 
 impl Engine {
-    /// Removes it with its anonymous volumes, running or not. That it is gone already, or going,
-    /// counts as done.
+    /// Removes it with its anonymous volumes, running or not. One that is removed already, or being
+    /// removed, counts as done.
     #[boxed]
     pub async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::default()
@@ -92,7 +90,7 @@ impl Engine {
             .await
         {
             Err(error) if error.is_not_found() || error.is_under_way() => Ok(()),
-            // Whatever state it was in, it may be gone by now.
+            // Whatever its state was, it may be gone by now.
             Err(error) if error.is_conflict() => match self.is_there(id).await {
                 Ok(false) => Ok(()),
                 _ => Err(error),
@@ -101,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// Removes it, and believes that only when it is gone.
+    /// Removes it, and waits until it is gone.
     #[boxed]
     pub async fn remove_and_look(&self, id: &ContainerId) -> Result<(), Error> {
         self.remove(id).await?;
@@ -118,8 +116,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes what is not wanted any more where something else is to be said; that it cannot be
-    /// removed is kept for [`Engine::take_left`].
+    /// Removes an unwanted container where another error is reported; a failure is kept for
+    /// [`Engine::take_left`].
     #[boxed]
     pub async fn discard(&self, id: &ContainerId) {
         if let Err(error) = self.remove(id).await {
@@ -127,7 +125,8 @@ impl Engine {
         }
     }
 
-    /// Does so for somebody who wants to leave: an engine that hangs is not waited for.
+    /// Like [`Engine::discard`] for a process that wants to exit: does not wait for a hanging
+    /// engine.
     #[boxed]
     pub async fn discard_soon(&self, id: &ContainerId) {
         let within = self.timeout.min(GIVEN_UP);
@@ -145,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// Notes that a container could not be removed.
+    /// Records that a container could not be removed.
     pub(super) fn note_left(&self, name: &str, error: &Error) {
         let problem = error.with_causes();
         tracing::warn!(name, problem, "a container is left");
@@ -159,7 +158,8 @@ impl Engine {
             });
     }
 
-    /// Returns what could not be removed since the last time; somebody should be told.
+    /// Returns the containers that could not be removed since the last call; the user should be
+    /// told.
     pub fn take_left(&self) -> Vec<Left> {
         std::mem::take(
             &mut *self
@@ -184,15 +184,15 @@ impl Engine {
         }
     }
 
-    /// Waits for a request that cleans up, which nothing cancels; once the process was told to end,
-    /// not for long.
+    /// Waits for a clean-up request, which is not cancelled; once the process was told to end, only
+    /// for a short time.
     pub(super) async fn clean_up<T>(
         &self,
         doing: impl Fn() -> String,
         request: impl Future<Output = Result<T, bollard::errors::Error>>,
     ) -> Result<T, Error> {
         let never = CancellationToken::new();
-        // It stands at the end of many a future, and would make all of them large.
+        // Boxed, since it is part of many futures and would make all of them large.
         Box::pin(async {
             tokio::select! {
                 biased;
@@ -203,8 +203,8 @@ impl Engine {
         .await
     }
 
-    /// Ends when there is no more time to clean up. What comes later shares the time of what came
-    /// first, but for a moment of its own.
+    /// Returns when there is no more time to clean up. Later requests share the time of the first,
+    /// with a minimum each.
     #[boxed]
     pub async fn late(&self) {
         self.ending.told.cancelled().await;

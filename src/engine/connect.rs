@@ -17,7 +17,7 @@ use super::clean_up::Ending;
 use super::details::Component;
 use super::tcp;
 
-/// Oldest API we know to work: Docker 20.10.
+/// Oldest API version that is known to work: Docker 20.10.
 const OLDEST: ClientVersion = ClientVersion {
     major_version: 1,
     minor_version: 41,
@@ -33,42 +33,42 @@ pub struct Engine {
     facts: Arc<OnceCell<Facts>>,
 }
 
-/// What the engine says of itself.
+/// Facts about the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub address: String,
     pub version: String,
     pub api: String,
-    /// Reached by a socket on this machine.
+    /// Whether it is reached by a socket on this machine.
     pub local: bool,
-    /// A virtual machine stands between us and the engine (Docker Desktop).
+    /// Whether it runs in a virtual machine (Docker Desktop).
     pub desktop: bool,
     pub rootless: bool,
-    /// User ids in containers are shifted (`userns-remap`).
+    /// Whether user ids in containers are remapped (`userns-remap`).
     pub userns: bool,
-    /// 1 or 2.
+    /// The cgroup version, 1 or 2.
     pub cgroup: u8,
     /// Storage driver.
     pub storage: String,
-    /// Images lie in containerd's own store, which gives them other ids.
+    /// Whether it uses containerd's image store, which has other image ids.
     pub containerd_images: bool,
-    /// Where images and volumes lie, on the engine's machine.
+    /// Where images and volumes are stored, on the engine's machine.
     pub root: PathBuf,
     /// Memory of the engine's machine in bytes.
     pub memory: u64,
     pub n_cpus: u32,
-    /// Limits the kernel or the engine cannot enforce, in its own words.
+    /// Limits that the kernel or the engine cannot enforce, in the engine's words.
     pub warnings: Vec<String>,
-    /// Who made it, such as `Docker Desktop 4.44.3 (202357)`; often empty.
+    /// Its platform, such as `Docker Desktop 4.44.3 (202357)`; often empty.
     pub platform: String,
-    /// Machine that it runs on, as images name it: `amd64`, `arm64`.
+    /// Architecture of its machine, as images name it: `amd64`, `arm64`.
     pub architecture: String,
-    /// The programs that it consists of.
+    /// The programs it consists of.
     pub components: Vec<Component>,
 }
 
 impl Facts {
-    /// Returns an engine of this machine with nothing odd about it, for tests.
+    /// Returns the facts of an ordinary engine of this machine, for tests.
     #[doc(hidden)]
     pub fn plain() -> Self {
         Self {
@@ -94,8 +94,7 @@ impl Facts {
 }
 
 impl Engine {
-    /// Opens the way to the engine and asks it what it is, so that what is wrong with it is known
-    /// now.
+    /// Connects to the engine and requests its facts, so that problems show at once.
     #[boxed]
     pub async fn connect(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let engine = Self::open(options, cancel).await?;
@@ -103,9 +102,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Opens the way to the engine. Once `cancel` has fired, also later, what is cleaned up there
-    /// has little time. For whoever has more to ask while it thinks about [`Engine::facts`], which
-    /// takes it longest.
+    /// Connects to the engine. Once `cancel` has fired, clean-up has little time. For callers that
+    /// have other requests to make during [`Engine::facts`], the slowest one.
     #[boxed]
     pub async fn open(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let address = Address::find(options, |name| std::env::var(name).ok())?;
@@ -134,18 +132,17 @@ impl Engine {
         })
     }
 
-    /// Returns what the engine is. It is asked once, and agrees on an API version with us then.
+    /// Returns the engine's facts. Requested once, which also negotiates the API version.
     pub async fn facts(&self, cancel: &CancellationToken) -> Result<&Facts, Error> {
         self.facts.get_or_try_init(|| self.ask(cancel)).await
     }
 
     async fn ask(&self, cancel: &CancellationToken) -> Result<Facts, Error> {
         let address = self.address.as_ref();
-        // The first answer tells what is wrong with the way there, so it has its own, shorter
-        // patience.
+        // The first request has a shorter timeout, since it shows whether the engine is reachable.
         let within = self.timeout.min(Duration::from_secs(10));
         let exchange = async {
-            // Neither needs the other, and no request names a version of the API.
+            // The two are independent, and no request names an API version.
             let (version, info) = tokio::join!(self.docker.version(), self.docker.info());
             Ok::<_, bollard::errors::Error>((version?, info))
         };
@@ -227,8 +224,7 @@ impl Engine {
     }
 }
 
-/// Returns the newest version of the API that both sides know, by the engine's own word; `None`
-/// where that is no version.
+/// Returns the newest API version that both sides support; `None` if the engine's is malformed.
 fn agreed(theirs: &str, ours: ClientVersion) -> Option<ClientVersion> {
     let (major, minor) = theirs.split_once('.')?;
     let theirs = ClientVersion {
@@ -249,8 +245,8 @@ async fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Resul
         address: address.to_string(),
         problem: "the socket's path is not UTF-8".to_owned(),
     })?;
-    // A plain connect says why it fails; the HTTP client would only say that it did. It never
-    // waits: where an engine that is stopped has a full queue, an ordinary one would, for ever.
+    // A plain connect returns the cause, which the HTTP client hides. It is non-blocking: where a
+    // stopped engine has a full queue, an ordinary one would block forever.
     match tokio::net::UnixStream::connect(path).await {
         Ok(_) => {}
         Err(source) => return Err(unreachable(address, source)),
@@ -297,13 +293,13 @@ fn unreachable(address: &Address, source: std::io::Error) -> Error {
     }
 }
 
-/// Finds out why the first request failed.
+/// Finds the cause of a failed first request.
 fn explain(address: &Address, source: bollard::errors::Error, within: Duration) -> Error {
     use bollard::errors::Error as Cause;
     let text = address.to_string();
     match source {
         Cause::SocketNotFoundError(_) => Error::NoSocket { address: text },
-        // An engine that refuses our oldest request says which API it wants.
+        // An engine that refuses our oldest request names the API it requires.
         Cause::DockerResponseServerError {
             status_code: 400,
             message,
@@ -337,9 +333,9 @@ fn explain(address: &Address, source: bollard::errors::Error, within: Duration) 
     }
 }
 
-/// Returns whether a storage driver's status is that of containerd's image store. Its name does not
-/// tell: `fuse-overlayfs` and `overlayfs` are snapshotters there, and a driver of the engine's own
-/// is called much the same.
+/// Returns whether a storage driver's status is that of containerd's image store. The driver's name
+/// does not tell: `fuse-overlayfs` and `overlayfs` are snapshotters there, and the engine's own
+/// driver has a similar name.
 fn is_snapshotter(status: &[Vec<String>]) -> bool {
     status.iter().any(|pair| matches!(&pair[..], [name, value] if name == "driver-type" && value.starts_with("io.containerd.snapshotter")))
 }

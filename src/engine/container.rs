@@ -30,21 +30,20 @@ use super::Error;
 use super::Labels;
 use super::bounded::bounded;
 
-/// Names a container to the engine.
+/// The id of a container, or its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ContainerId(pub String);
 
 impl ContainerId {
-    /// Returns the twelve characters people know it by; a name, which stands for it as well, is
-    /// known by all of it.
+    /// Returns the first twelve characters of an id, as docker shows it; a name in full.
     pub fn short(&self) -> &str {
         let is_id = self.0.len() == 64 && self.0.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_id { &self.0[..12] } else { &self.0 }
     }
 }
 
-/// Everything a container of ours is made from. What is not named here is as closed as the engine
-/// can make it.
+/// Everything a container is made from. What is not listed here is as restricted as the engine
+/// allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerSpec {
     pub name: String,
@@ -56,10 +55,10 @@ pub struct ContainerSpec {
     pub hostname: String,
     pub labels: Labels,
     pub mounts: Vec<Mount>,
-    /// Path to options, as for `mount -t tmpfs -o`.
+    /// Path and options, as for `mount -t tmpfs -o`.
     pub tmpfs: Vec<(String, String)>,
     pub network: Network,
-    /// Bytes; swap is never more.
+    /// Bytes; there is no swap beyond it.
     pub memory: u64,
     /// Billionths of a core.
     pub nano_cpus: u64,
@@ -67,22 +66,22 @@ pub struct ContainerSpec {
     pub cpu_shares: u32,
     pub n_processes: u32,
     pub ulimits: Vec<Ulimit>,
-    /// Settings of the container's own part of the kernel, name and value.
+    /// Namespaced sysctls, name and value.
     pub sysctls: Vec<(&'static str, &'static str)>,
     /// Bytes of `/dev/shm`.
     pub shm: u64,
     pub oom_score_adj: i32,
-    /// The seccomp profile's JSON; `None` leaves the engine's own.
+    /// The seccomp profile's JSON; `None` leaves the engine's default.
     pub seccomp: Option<String>,
-    /// Whether the root is writable: of one that is never started, so that a folder in it can be
-    /// given an owner.
+    /// Whether the root file system is writable: for a container that is never started, so that a
+    /// folder in it can be given an owner.
     pub writable_root: bool,
     /// Full lists: setting one replaces the engine's.
     pub masked_paths: Vec<String>,
     pub readonly_paths: Vec<String>,
-    /// The program's input is an attached stream, and its end is seen.
+    /// Whether stdin is an attached stream whose end is passed on.
     pub attached: bool,
-    /// The engine removes the container when it has ended.
+    /// Whether the engine removes the container when it has ended.
     pub auto_remove: bool,
     pub log: Log,
 }
@@ -101,13 +100,13 @@ pub enum Mount {
         target: String,
         read_only: bool,
     },
-    /// A file or folder of the engine's own: one that lies in a volume.
+    /// A file or folder inside a volume.
     OfVolume {
         source: String,
         target: String,
         read_only: bool,
     },
-    /// A named volume; what the image has at the target is not copied into it.
+    /// A named volume; the image's content at the target is not copied into it.
     Volume {
         name: String,
         target: String,
@@ -117,17 +116,17 @@ pub enum Mount {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// Loopback only, with the engine's files for the names of hosts.
+    /// Loopback only, with the engine's /etc/hosts and resolv.conf.
     None,
-    /// Loopback only, in a namespace that the engine does nothing for: no list of hosts and no
+    /// Loopback only, in a namespace that the engine does not set up: without /etc/hosts and
     /// resolver. Starts in half the time.
     Bare,
-    /// The engine's default bridge, with one port published on the host's loopback; port 0 lets the
-    /// engine choose.
+    /// The engine's default bridge, with one port published on the host's loopback; with port 0 the
+    /// engine chooses.
     Published { host_port: u16, port: u16 },
 }
 
-/// What becomes of what the program prints.
+/// What the engine does with the program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Log {
     None,
@@ -135,7 +134,7 @@ pub enum Log {
     Bounded,
 }
 
-/// What the engine says of a container.
+/// The state of a container, as the engine reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerState {
     pub id: ContainerId,
@@ -143,21 +142,21 @@ pub struct ContainerState {
     pub running: bool,
     pub paused: bool,
     pub exit_code: Option<i64>,
-    /// Killed for memory, as far as the engine knows.
+    /// Whether it was killed for memory, as far as the engine knows.
     pub oom_killed: bool,
     pub started_at: String,
     pub image: String,
-    /// Host ports published, by container port.
+    /// Published ports: host port and container port.
     pub ports: Vec<(u16, u16)>,
     /// Mount sources on the host.
     pub sources: Vec<PathBuf>,
     /// Its first process while it runs, as the engine's machine numbers it.
     pub pid: Option<u32>,
-    /// The limits that the engine says it has.
+    /// The limits that the engine reports.
     pub limits: Held,
 }
 
-/// Limits of a container as somebody says they are; `None` is none.
+/// Limits of a container; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Bytes.
@@ -168,7 +167,7 @@ pub struct Held {
 }
 
 impl Engine {
-    /// Makes a container. One that is given up while the engine makes it is removed.
+    /// Creates a container. If the request is cancelled, the container is removed.
     #[boxed]
     pub async fn create(
         &self,
@@ -187,7 +186,7 @@ impl Engine {
             Ok(made) => return Ok(ContainerId(made.id)),
             Err(error) => error,
         };
-        // Once it was asked the engine makes it all the same, and nobody would know of it.
+        // The engine creates it in spite of the cancellation, and it would be orphaned.
         let made = match &error {
             Error::Cancelled { .. } => tokio::select! {
                 biased;
@@ -219,7 +218,7 @@ impl Engine {
         .await
     }
 
-    /// Asks the program to end and kills it after `grace`.
+    /// Asks the program to end, and kills it after `grace`.
     #[boxed]
     pub async fn stop(
         &self,
@@ -240,7 +239,7 @@ impl Engine {
         .await
     }
 
-    /// Gives it another name.
+    /// Renames it.
     #[boxed]
     pub async fn rename(
         &self,
@@ -259,7 +258,7 @@ impl Engine {
         .await
     }
 
-    /// Returns the container's state, `None` if there is none by that id or name.
+    /// Returns the container's state; `None` if there is none of that id or name.
     #[boxed]
     pub async fn state(
         &self,
@@ -283,7 +282,7 @@ impl Engine {
         let state = found.state.unwrap_or_default();
         let config = found.config.unwrap_or_default();
         let host_config = found.host_config.unwrap_or_default();
-        // An engine that cannot keep a limit says so once and makes it nothing.
+        // An engine that cannot enforce a limit warns once and reports it as 0.
         let given = |limit: Option<i64>| {
             limit
                 .and_then(|limit| u64::try_from(limit).ok())
@@ -325,7 +324,7 @@ impl Engine {
         }))
     }
 
-    /// Returns the last lines it printed, both streams.
+    /// Returns the last lines of its output, both streams.
     #[boxed]
     pub async fn last_lines(
         &self,
@@ -359,7 +358,7 @@ impl Engine {
         .await
     }
 
-    /// Passes on what it prints from now on, until it ends or `cancel` fires.
+    /// Streams its output from now on, until it ends or `cancel` fires.
     pub async fn follow_log(
         &self,
         id: &ContainerId,
@@ -472,7 +471,7 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
         entrypoint: Some(spec.entrypoint.clone()),
         cmd: Some(Vec::new()),
         env: Some(spec.env.clone()),
-        // A working folder inside a bind would be made by the engine, as root, on the host.
+        // The engine would create a working folder inside a bind mount on the host, as root.
         working_dir: Some("/".to_owned()),
         healthcheck: Some(HealthConfig {
             test: Some(vec!["NONE".to_owned()]),
@@ -531,7 +530,7 @@ fn mount(mount: &Mount) -> bollard::models::Mount {
             *read_only,
             MountBindOptionsPropagationEnum::RPRIVATE,
         ),
-        // For what lies in its own folder the engine takes no private one.
+        // For a file in its own folder the engine accepts no private propagation.
         Mount::OfVolume {
             source,
             target,
@@ -573,8 +572,8 @@ fn bind(
         read_only: Some(read_only),
         bind_options: Some(MountBindOptions {
             propagation: Some(propagation),
-            // A mount inside the project stays out of the box, and read-only would not reach it on
-            // older engines.
+            // A mount inside the project is kept out of the sandbox; older engines would not make
+            // it read-only.
             non_recursive: Some(true),
             ..MountBindOptions::default()
         }),

@@ -5,24 +5,23 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// What an engine says of itself beyond what a run needs: what it runs on, what it can enforce.
+/// Details about an engine that a run does not need: its runtime, and the limits it can enforce.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     pub operating_system: String,
     pub kernel: String,
     /// `cgroupfs`, `systemd` or `none`.
     pub cgroup_driver: String,
-    /// Security options as the engine writes them, such as `name=seccomp,profile=default`.
+    /// Security options in the engine's notation, such as `name=seccomp,profile=default`.
     pub security: Vec<String>,
     pub limits: Limits,
-    /// What starts containers that name no other, such as `runc`; empty where the engine does not
-    /// say.
+    /// The default runtime, such as `runc`; empty if the engine does not report it.
     pub runtime: String,
     /// The engine's clock, in RFC 3339.
     pub time: String,
 }
 
-/// One program that an engine consists of.
+/// A program that an engine consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
     /// Such as `Engine`, `containerd` or `runc`.
@@ -47,7 +46,7 @@ impl From<bollard::models::SystemVersionComponents> for Component {
     }
 }
 
-/// Which limits are enforced; `None` where the engine does not say.
+/// Which limits are enforced; `None` if the engine does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub memory: Option<bool>,
@@ -57,7 +56,7 @@ pub struct Limits {
 }
 
 impl Engine {
-    /// Asks the engine for more about itself.
+    /// Requests the details.
     #[boxed]
     pub async fn details(&self, cancel: &CancellationToken) -> Result<Details, Error> {
         let info = bounded(

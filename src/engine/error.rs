@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// What can go wrong between us and the engine.
+/// Why a request to the engine failed.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("no container engine answers at {address}: there is no such socket")]
@@ -128,12 +128,12 @@ impl Error {
         }
     }
 
-    /// Returns whether the thing asked for does not exist.
+    /// Returns whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
 
-    /// Returns whether an image could not be had, while the engine may be as good as ever.
+    /// Returns whether an image is unavailable, while the engine itself may work.
     pub fn is_about_image(&self) -> bool {
         matches!(
             self,
@@ -146,12 +146,12 @@ impl Error {
         )
     }
 
-    /// Returns whether the engine said that it is removing the thing already.
+    /// Returns whether the engine is already removing the object.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self, Self::Answer { status: 409, message, .. } if message.contains("already in progress"))
     }
 
-    /// Returns it with its causes, in one line.
+    /// Returns the message with its causes, on one line.
     pub fn with_causes(&self) -> String {
         let mut words = self.to_string();
         let mut source = std::error::Error::source(self);
@@ -162,13 +162,13 @@ impl Error {
         words
     }
 
-    /// Returns whether the engine said that the state of the thing does not allow it, such as a
-    /// removal already under way.
+    /// Returns whether the object's state conflicts with the request, such as a removal in
+    /// progress.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Answer { status: 409, .. })
     }
 
-    /// Says what a person can do about it.
+    /// Returns the remedy.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::NoSocket { .. } => {

@@ -10,7 +10,8 @@ use futures::StreamExt;
 use super::ContainerId;
 use super::Engine;
 
-/// A moment, by the clock that the engine dates by and by one that nobody can set.
+/// A point in time, on the wall clock, by which the engine dates events, and on the monotonic
+/// clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     dated: SystemTime,
@@ -25,8 +26,8 @@ impl Moment {
         }
     }
 
-    /// Returns the earliest that it can be by a clock that shows `now`, which may have been set
-    /// meanwhile.
+    /// Returns the earliest possible wall-clock time of the moment, if the clock shows `now` and
+    /// may have been set since.
     fn earliest(&self, now: SystemTime) -> SystemTime {
         now.checked_sub(self.ticking.elapsed())
             .unwrap_or(SystemTime::UNIX_EPOCH)
@@ -35,12 +36,11 @@ impl Moment {
 }
 
 impl Engine {
-    /// Returns whether the engine saw a container run out of memory since that moment. It waits for
-    /// such a word no longer than `patience`, and not at all once the container is gone.
+    /// Returns whether the engine reported that a container ran out of memory since that moment.
+    /// Waits for the report at most `patience`, and not at all once the container is gone.
     ///
-    /// The engine learns of it beside the container's end, so its word may come a moment after
-    /// that. What it does not answer is a no: this is asked to explain an end, not to decide
-    /// anything.
+    /// The engine learns of it separately from the container's end, so the report may come a moment
+    /// later. No report counts as no: the result explains an end and decides nothing.
     #[boxed]
     pub async fn ran_out_of_memory(
         &self,
@@ -67,7 +67,7 @@ impl Engine {
         ]);
         let now = SystemTime::now();
         let (since, until) = (stamp(since.earliest(now)), stamp(now + patience));
-        // Both ends are said: with only the first, the engine would go on for ever.
+        // Both ends are given: with only the first, the engine would stream forever.
         let options = EventsOptionsBuilder::default()
             .since(&since)
             .until(&until)
@@ -81,7 +81,7 @@ impl Engine {
                 .and_then(Result::ok)
                 .and_then(|event| event.action)
         };
-        // A little more than that, for an engine whose clock is not ours.
+        // A little longer, for an engine whose clock differs from ours.
         let first = tokio::time::timeout(patience + Duration::from_millis(500), first).await;
         matches!(first, Ok(Some(action)) if action == "oom")
     }

@@ -24,13 +24,13 @@ use podbay_event::Unit;
 /// How long one step of a build may print nothing.
 const STEP: Duration = Duration::from_mins(10);
 
-/// What the engine says of an image.
+/// Facts about an image, as the engine reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageFacts {
     pub id: String,
     pub tags: Vec<String>,
     pub labels: Option<Labels>,
-    /// Paths for which the engine would make a writable volume.
+    /// Paths for which the engine would create a writable volume.
     pub volumes: Vec<String>,
     /// `NAME=value`, as the image sets them.
     pub env: Vec<String>,
@@ -39,11 +39,11 @@ pub struct ImageFacts {
     pub size: u64,
 }
 
-/// An image to build from files that we bring along.
+/// An image to build from embedded files.
 pub struct BuildImage<'a> {
     pub tag: &'a str,
-    /// Path and bytes of every file of the build's folder, `Dockerfile` among them; `true` makes
-    /// one executable.
+    /// Path and bytes of every file of the build context, including `Dockerfile`; `true` makes one
+    /// executable.
     pub files: &'a [(String, Bytes, bool)],
     pub args: &'a HashMap<String, String>,
     pub labels: &'a Labels,
@@ -52,7 +52,7 @@ pub struct BuildImage<'a> {
 }
 
 impl Engine {
-    /// Returns what the engine knows of an image, `None` if it has no such image.
+    /// Returns the facts about an image; `None` if the engine has no such image.
     #[boxed]
     pub async fn image(
         &self,
@@ -81,7 +81,7 @@ impl Engine {
         }))
     }
 
-    /// Lists the images that carry our labels.
+    /// Lists the images with our labels.
     #[boxed]
     pub async fn images(&self, cancel: &CancellationToken) -> Result<Vec<ImageFacts>, Error> {
         let filters = HashMap::from([(
@@ -112,7 +112,7 @@ impl Engine {
             .collect())
     }
 
-    /// Lists the ids of nameless images that a build has marked as stages of its own.
+    /// Lists the ids of untagged images that are stages of our builds.
     pub(super) async fn stages(
         &self,
         mark: &str,
@@ -150,7 +150,7 @@ impl Engine {
         .map(|_| ())
     }
 
-    /// Gives an image one more name, with the tag `latest`; another image of that name loses it.
+    /// Adds a name to an image, with the tag `latest`; another image of that name loses it.
     #[boxed]
     pub async fn tag_image(
         &self,
@@ -172,8 +172,7 @@ impl Engine {
         .await
     }
 
-    /// Pulls an image. A registry that says nothing for `first_byte` is taken for one that is not
-    /// there.
+    /// Pulls an image. A registry that sends nothing for `first_byte` counts as unreachable.
     #[boxed]
     pub async fn pull(
         &self,
@@ -211,7 +210,7 @@ impl Engine {
                 Ok(Some(Err(source))) => return Err(fail(source.to_string())),
                 Ok(Some(Ok(info))) => info,
             };
-            // Once something came, a slow network is no reason to give up soon.
+            // Once data came, the network may just be slow.
             patience = Duration::from_secs(120);
             if let Some(message) = info.error_detail.and_then(|detail| detail.message) {
                 return Err(fail(message));
@@ -249,7 +248,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes an image of one layer from a tar of a root file system.
+    /// Imports a tar of a root file system as an image of one layer.
     pub async fn import<S>(
         &self,
         tag: &str,
@@ -268,8 +267,7 @@ impl Engine {
             .tag(version)
             .changes(changes)
             .build();
-        // The engine answers at the end of the tar, which may be in the making for as long as this
-        // may take.
+        // The engine answers at the end of the tar, which may take up to `within` to create.
         let docker = self.docker.clone().with_timeout(within);
         let mut stream =
             docker.create_image(Some(options), Some(bollard::body_try_stream(tar)), None);
@@ -284,7 +282,7 @@ impl Engine {
         bounded(|| format!("import the image `{tag}`"), cancel, within, read).await
     }
 
-    /// Builds an image with the engine's own builder. Every step's line goes to `progress`.
+    /// Builds an image with the engine's own builder. The output of each step goes to `progress`.
     #[boxed]
     pub async fn build(
         &self,
@@ -354,8 +352,7 @@ impl Engine {
     }
 }
 
-/// What a build has said so far: its position and its last lines, which explain a failure better
-/// than the failure does.
+/// The output of a build so far: its step and its last lines, which explain a failure best.
 #[derive(Default)]
 struct Steps {
     lines: Vec<String>,
@@ -363,7 +360,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Takes one message; returns the error in it, if it is one.
+    /// Handles one message; returns the error in it, if there is one.
     fn take(&mut self, info: BuildInfo) -> Option<String> {
         if let Some(message) = info.error_detail.and_then(|detail| detail.message) {
             return Some(message);
@@ -414,7 +411,7 @@ fn context(files: &[(String, Bytes, bool)]) -> std::io::Result<Bytes> {
 }
 
 /// Splits `repository:tag`; a colon before the last slash belongs to a registry's port, and a
-/// digest is its own tag.
+/// digest is no tag.
 fn split_tag(name: &str) -> (&str, &str) {
     if let Some((repository, digest)) = name.split_once('@') {
         return (repository, digest);

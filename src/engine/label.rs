@@ -6,29 +6,29 @@ use super::machine::machine;
 use podbay_event::InstanceId;
 use podbay_event::SessionId;
 
-/// Every label of ours starts with this.
+/// Prefix of all our labels.
 pub(super) const PREFIX: &str = "dev.podbay.";
 
-/// What an object is for.
+/// The purpose of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A box that runs commands of the model or of the person.
+    /// A sandbox that runs commands of the model or the user.
     Workspace,
-    /// Beside such a box: it looks after the project and runs no command.
+    /// The keeper of such a sandbox: it serves the project's files and runs no command.
     Keeper,
-    /// The box of `podbay up`, which outlives its controller.
+    /// The sandbox of `podbay up`, which outlives its controller.
     Environment,
     /// The model server; it stays up between runs.
     ModelServer,
-    /// The volume that a project's keepers keep snapshots in.
+    /// The volume with a project's snapshots.
     Keep,
-    /// A volume of what a session changed that waits to be accepted.
+    /// A volume with the changes of a session that are pending review.
     Review,
-    /// The volume that a session's git folder is in.
+    /// The volume with a session's git folder.
     Git,
-    /// Never started: only there to fill a volume.
+    /// Never started: it exists only to fill a volume.
     Filler,
-    /// The volume that holds the guest.
+    /// The volume with the guest.
     Guest,
     /// An image of ours.
     Image,
@@ -67,24 +67,23 @@ impl Role {
     }
 }
 
-/// Which process made an object, precisely enough to know later whether it is still there.
+/// The process that created an object, precisely enough to know later whether it still runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     place: Place,
     pid: u32,
-    /// Clock ticks after boot at which it started: pids come again, this pair does not.
+    /// Its start time in clock ticks after boot: pids are reused, the pair is not.
     started: u64,
 }
 
-/// Where a process runs: a pid means something only in the same boot and the same namespace.
+/// Where a process runs: a pid is meaningful only within one boot and one pid namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    /// The kernel's boot; empty where it does not say.
+    /// The kernel's boot id; empty if unknown.
     boot: String,
     /// The pid namespace.
     namespace: String,
-    /// What stays when the machine is booted anew. Labels of an older form do not say it, and not
-    /// every machine has it.
+    /// Survives a reboot. Labels of an older form lack it, and so do some machines.
     machine: Option<String>,
 }
 
@@ -110,14 +109,14 @@ impl Owner {
         })
     }
 
-    /// Returns whether it has surely ended: it is not there in its own boot and pid namespace, or
-    /// this machine was booted anew since. What another machine does cannot be seen, nor what goes
-    /// on in another pid namespace.
+    /// Returns whether the process has certainly ended: it does not run in its own boot and pid
+    /// namespace, or this machine was rebooted since. Processes of other machines and other pid
+    /// namespaces are not visible.
     pub fn is_gone(&self) -> bool {
         self.is_gone_as_seen_from(&Place::here(), started)
     }
 
-    /// `started` tells when a process of that place started, if it is there.
+    /// `started` returns when a process with that pid started here, if there is one.
     fn is_gone_as_seen_from(&self, here: &Place, started: impl FnOnce(u32) -> Option<u64>) -> bool {
         let place = &self.place;
         if place.boot.is_empty() || here.boot.is_empty() {
@@ -129,7 +128,7 @@ impl Owner {
         place.namespace == here.namespace && started(self.pid) != Some(self.started)
     }
 
-    /// Returns whether it ran on this machine, now or before that was booted anew.
+    /// Returns whether it ran on this machine, in this boot or an earlier one.
     pub fn is_of_this_machine(&self) -> bool {
         let here = Place::here();
         (!here.boot.is_empty() && self.place.boot == here.boot)
@@ -140,7 +139,7 @@ impl Owner {
         self.pid
     }
 
-    /// Returns one that has ended, for tests.
+    /// Returns a process that has ended, for tests.
     #[doc(hidden)]
     pub fn ended() -> Self {
         let own = Self::current();
@@ -173,7 +172,7 @@ impl Place {
         }
     }
 
-    /// Reads `BOOT/NAMESPACE/MACHINE`, the last of which may be missing.
+    /// Parses `BOOT/NAMESPACE/MACHINE`; the last may be missing.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/').map(str::to_owned);
         let (boot, namespace, machine) = (parts.next()?, parts.next()?, parts.next());
@@ -197,8 +196,8 @@ impl fmt::Display for Place {
 
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name may hold anything, even a parenthesis: fields are counted after the last
-    // one. A zombie has ended.
+    // The command's name may contain a parenthesis, so fields are counted after the last one. A
+    // zombie has ended.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     if fields.next()? == "Z" {
         return None;
@@ -206,7 +205,7 @@ fn started(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// The labels of one object; the only place where they are made and read.
+/// The labels of one object; the only place that writes and parses them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labels {
     pub role: Role,
@@ -214,10 +213,10 @@ pub struct Labels {
     pub owner: Option<Owner>,
     /// Device and inode of the project's folder.
     pub project: Option<String>,
-    /// The folder's path, for what outlives whoever made it.
+    /// The folder's path, for objects that outlive their creator.
     pub path: Option<String>,
     pub session: Option<SessionId>,
-    /// Hash of what the object was made from, for those that are used again when it is the same.
+    /// Hash of what the object was made from, for objects that are reused if it is equal.
     pub spec: Option<String>,
 }
 
@@ -250,7 +249,7 @@ impl Labels {
             .collect()
     }
 
-    /// Reads the labels of an object; `None` if it is none of ours.
+    /// Parses the labels of an object; `None` if it is not ours.
     pub(super) fn from_map(map: &HashMap<String, String>) -> Option<Self> {
         let get = |key: &str| map.get(&format!("{PREFIX}{key}"));
         Some(Self {
@@ -299,8 +298,8 @@ mod tests {
         assert!(!past.is_gone(), "what cannot be seen is not judged");
     }
 
-    /// Judges the process 7 that started at 70, by its label, from a place where `there` runs under
-    /// that pid.
+    /// Judges process 7, started at 70, by its label, seen from a place where that pid started at
+    /// `there`.
     #[track_caller]
     fn check(label: &str, here: &str, there: Option<u64>, is_gone: bool) {
         let owner = Owner::parse(label).expect("a label of ours");
@@ -319,7 +318,7 @@ mod tests {
         check(label, "boot-1/4026/m1", Some(71), true);
         check(label, "boot-1/4026/m1", None, true);
         check(label, "boot-1/5000/m1", None, false);
-        // By chance the same pid may run again.
+        // By chance the same pid may be in use again.
         check(label, "boot-2/4026/m1", Some(70), true);
         check(label, "boot-2/5000/m1", None, true);
         check(label, "boot-2/4026/m2", None, false);

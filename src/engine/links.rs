@@ -11,22 +11,21 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// The bits that say "folder" and "symbolic link" in the engine's notation of a file's mode, which
-/// is that of the language it is written in.
+/// Mode bits for folder and symlink, in the notation of Go's `fs.FileMode`.
 const FOLDER: u32 = 1 << 31;
 const LINK: u32 = 1 << 27;
 
-/// Questions to the engine at once. It mounts the image for each, which takes a processor: more of
-/// them bring nothing.
+/// Parallel requests. The engine mounts the image for each, which takes a core: more of them gain
+/// nothing.
 const AT_ONCE: usize = 4;
 
-/// What the engine says of links that never end, before the path on its own machine.
+/// The engine's message about a symlink loop, before the path on its own machine.
 const CIRCLE: &str = "too many links in ";
 
-/// What it says of a path that leads on behind a file.
+/// Its message about a path that continues below a file.
 const BEHIND_FILE: &str = "not a directory";
 
-/// What stands at a path of an image.
+/// What is at a path of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageEntry {
     pub path: String,
@@ -36,20 +35,20 @@ pub struct ImageEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     Folder,
-    /// A symbolic link, and where it leads in the end, from the image's root.
+    /// A symlink, and its final target, from the image's root.
     Link(String),
-    /// A symbolic link that leads in a circle.
+    /// A symlink loop.
     Circle,
-    /// A file, or what is none of the others.
+    /// A file, or another type.
     Other,
 }
 
 impl Engine {
-    /// Returns what stands at these paths in an image, seen through a container that is created
-    /// from `spec` and never started.
+    /// Returns what is at these paths in an image, by means of a container that is created from
+    /// `spec` and never started.
     ///
-    /// A path that is not there, also because a file stands on the way to it, is left out.
-    /// `on_answer` is told how many paths were looked at.
+    /// A missing path, or one below a file, is left out. `on_answer` receives the number of paths
+    /// checked so far.
     pub async fn entries(
         &self,
         spec: &ContainerSpec,
@@ -58,11 +57,11 @@ impl Engine {
         cancel: &CancellationToken,
     ) -> Result<Vec<ImageEntry>, Error> {
         let mut spec = spec.clone();
-        // Not even by mistake could it run anything.
+        // So that it cannot run anything even by mistake.
         spec.entrypoint = vec!["/never-started".to_owned()];
         let id = match self.create(&spec, cancel).await {
             Ok(id) => id,
-            // The engine makes the image's volumes at once, and meets such a link first.
+            // The engine creates the image's volumes at once, and meets such a symlink first.
             Err(error) => {
                 return circle(&error.to_string(), paths)
                     .map(|entry| vec![entry])
@@ -122,8 +121,8 @@ impl Engine {
         }
     }
 
-    /// Returns why the engine cannot look at a path: the answer to that question has no body, so it
-    /// is asked for the file itself.
+    /// Returns why the engine cannot inspect a path: the response of that request has no body, so
+    /// the file itself is requested.
     async fn words(
         &self,
         id: &ContainerId,
@@ -142,10 +141,10 @@ impl Engine {
     }
 }
 
-/// Reads from the engine's words which of these paths leads in a circle, if they say so.
+/// Finds which of these paths is a symlink loop in the engine's message, if it says so.
 fn circle(words: &str, paths: &[String]) -> Option<ImageEntry> {
     let (_, place) = words.split_once(CIRCLE)?;
-    // The path stands behind that of the folder in which the engine has the image.
+    // The path follows that of the folder in which the engine mounts the image.
     let path = paths
         .iter()
         .filter(|path| place.trim_end().ends_with(path.as_str()))

@@ -11,21 +11,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 
-/// How often a lock that another process holds is tried again.
+/// How often a lock held by another process is retried.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Says that one process makes something that all may use: an image, a model file, the model
-/// server.
+/// Locks a shared object while one process creates it: an image, a model file, the model server.
 ///
-/// It ends with the process, however that ends. The file stays: removing it would let two processes
-/// hold locks on two files of the same name.
+/// The lock ends with the process, however that ends. The file stays: removing it would let two
+/// processes lock two files of the same name.
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
 }
 
 impl FileLock {
-    /// Takes the lock `name` in `folder`; while another process has it, calls `waiting` once and
+    /// Takes the lock `name` in `folder`; if another process holds it, calls `waiting` once and
     /// waits.
     pub async fn wait(
         folder: &Path,

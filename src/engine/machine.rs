@@ -1,5 +1,5 @@
-//! Which machine this is: so that what an earlier boot of it left behind is known for that, and
-//! what another machine made is not.
+//! Identifies this machine across reboots, so that leftovers of its earlier boots are distinguished
+//! from objects of other machines.
 
 use std::fs;
 use std::io::Write;
@@ -10,20 +10,19 @@ use std::sync::OnceLock;
 use sha2::Digest;
 use sha2::Sha256;
 
-/// Where a system keeps the id that it was given when it was set up.
+/// Where a system stores its machine id.
 const FILES: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/// Name of the file with an id of our own, for systems that were given none, such as many in a
-/// container.
+/// Name of the file with our own id, for systems without one, such as many containers.
 const OWN: &str = "machine-id";
 
-/// Digits of an id as such files hold it.
+/// Hexadecimal digits of an id.
 const LENGTH: usize = 32;
 
-/// That id, once somebody has named a folder for it.
+/// Our own id, once a folder for it was named.
 static KEPT: OnceLock<Option<String>> = OnceLock::new();
 
-/// Has an id of our own kept in a folder where the machine has none. Until that was called such a
+/// Stores an id of our own in a folder if the machine has none. Until this is called, such a
 /// machine has no name.
 pub fn keep_machine_id(folder: &Path) {
     if given().is_none() {
@@ -31,11 +30,10 @@ pub fn keep_machine_id(folder: &Path) {
     }
 }
 
-/// Returns a name of this machine that stays when it is booted anew; `None` where nothing tells it
-/// from others.
+/// Returns a name of this machine that survives reboots; `None` if there is no id.
 ///
-/// It is made of the host's name too, because copies of a machine may have the same id. And it is a
-/// hash: whoever may use the engine sees it, and the id itself is nobody's business.
+/// It includes the host's name, since copies of a machine may have the same id. It is a hash, since
+/// every user of the engine sees it and the id is confidential.
 pub(super) fn machine() -> Option<String> {
     let id = given().or_else(|| KEPT.get().cloned().flatten())?;
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -55,7 +53,7 @@ fn given() -> Option<String> {
     FILES.iter().find_map(|path| read(Path::new(path)))
 }
 
-/// Reads an id; a file may also say `uninitialized`, or be empty.
+/// Reads an id; a file may also contain `uninitialized`, or be empty.
 fn read(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let id = text.trim();
@@ -63,7 +61,7 @@ fn read(path: &Path) -> Option<String> {
         .then(|| id.to_ascii_lowercase())
 }
 
-/// Returns the id that is kept in a folder, made first where there is none.
+/// Returns the id stored in a folder; creates one if there is none.
 fn kept(folder: &Path) -> Option<String> {
     let path = folder.join(OWN);
     if let Some(id) = read(&path) {
@@ -82,12 +80,12 @@ fn kept(folder: &Path) -> Option<String> {
     written
         .and_then(|mut file| file.write_all(format!("{id}\n").as_bytes()))
         .ok()?;
-    // Of two that come at once one makes it, and both read that one.
+    // Of two concurrent processes one creates it, and both read that one.
     let placed = match fs::hard_link(&part, &path) {
         Err(_) if read(&path).is_none() => fs::rename(&part, &path).is_ok(),
         _ => true,
     };
-    // Nobody looks at what is left of it.
+    // A leftover temporary file does no harm.
     let _ = fs::remove_file(&part);
     if placed { read(&path) } else { None }
 }
@@ -116,8 +114,7 @@ mod tests {
     #[test]
     fn of_several_that_come_at_once_all_have_the_same_id() {
         let folder = tempfile::tempdir().expect("a folder");
-        // In one process they would share the name of the part as well, so each is in its turn
-        // where another has just been.
+        // In one process all would use the same temporary file, so they run one after another.
         let id = kept(folder.path());
         let ids: Vec<_> = std::thread::scope(|scope| {
             let all: Vec<_> = (0..8)

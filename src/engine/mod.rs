@@ -1,12 +1,12 @@
-//! The container engine: the only room that knows how to talk to Docker.
+//! The container engine: the only module that talks to Docker.
 //!
-//! It makes, starts and removes what it is told to, in plain types of its own, and labels
-//! everything. What a box must look like is `sandbox`'s business; what runs in it is nobody's here.
-//! Images of ours are built here too, from the files of `images/`. Start with
-//! [`Engine::connect`], then [`ContainerSpec`], then [`Provision`].
+//! It creates, starts and removes containers, volumes and images as told, in plain types of its
+//! own, and labels all of them. `sandbox` decides what a sandbox looks like. Our images are built
+//! here too, from the files of `images/`. Start with [`Engine::connect`], then [`ContainerSpec`],
+//! then [`Provision`].
 //!
-//! Every call takes a token that cancels it and the longest time it may take: an engine that
-//! accepts a request and never answers it must not hang a run.
+//! Every call takes a cancellation token and a time limit: an engine that accepts a request and
+//! never answers must not hang a run.
 
 mod address;
 mod archive;

@@ -1,5 +1,5 @@
-//! Programs of the host: few, by their argument vectors, with little of our environment, and never
-//! left behind.
+//! Runs the few host programs that are needed: by argument vector, with a minimal environment, and
+//! never orphaned.
 
 use std::collections::VecDeque;
 use std::process::ExitStatus;
@@ -16,14 +16,13 @@ use tokio::process::Child;
 use tokio::process::ChildStdout;
 use tokio::process::Command;
 
-/// How long a program may take to clean up after it was asked to end.
+/// How long a program may clean up after it was asked to end.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Lines of what it said that explain a failure.
+/// Lines of output that are kept to explain a failure.
 const LAST_LINES: usize = 12;
 
-/// Variables that say how the world is reached from here; everything else of our environment stays
-/// with us.
+/// Environment variables about reaching the network; all others are removed.
 const KEPT: [&str; 8] = [
     "TMPDIR",
     "http_proxy",
@@ -42,8 +41,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it with its output in a pipe; what it says on standard error goes through
-    /// [`Program::said`].
+    /// Starts it with its stdout in a pipe; read its stderr with [`Program::said`].
     pub(super) fn start(argv: &[&str]) -> std::io::Result<Self> {
         let (program, arguments) = argv
             .split_first()
@@ -56,7 +54,7 @@ impl Program {
         command
             .args(arguments)
             .env_clear()
-            // Tools of the administrator are not on everybody's path.
+            // Administrators' tools are not in every PATH.
             .env(
                 "PATH",
                 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -89,7 +87,7 @@ impl Program {
             .expect("it was started with a pipe, and this is asked once")
     }
 
-    /// Reads what it says on standard error until it closes that; each line goes to `line`.
+    /// Reads its stderr to the end; each line goes to `line`.
     pub(super) fn said<F: FnMut(&str)>(&mut self, line: F) -> impl Future<Output = Said> + use<F> {
         read(
             self.child
@@ -106,7 +104,7 @@ impl Program {
         Ok(status)
     }
 
-    /// Asks the whole group to end, and ends it when it does not.
+    /// Asks the process group to end, and kills it if it does not.
     pub(super) async fn end(mut self) {
         self.signal(Signal::SIGTERM);
         if tokio::time::timeout(GRACE, self.child.wait())
@@ -131,13 +129,13 @@ impl Program {
 }
 
 impl Drop for Program {
-    /// A run that is dropped has no time to wait; the program still hears of it and cleans up.
+    /// A dropped run cannot wait; the program still gets the signal and cleans up.
     fn drop(&mut self) {
         self.signal(Signal::SIGTERM);
     }
 }
 
-/// The last lines of what a program said.
+/// The last lines of a program's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said(VecDeque<String>);
 
@@ -190,14 +188,14 @@ mod tests {
         let mut out = BufReader::new(program.stdout()).lines();
         let sleeper = out.next_line().await.expect("read").expect("a line");
         let said = program.said(|_| {});
-        // A shell's child that is not yet the program it will be may lose a signal.
+        // A shell's child that has not called exec yet may lose a signal.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let started = Instant::now();
         let (said, ()) = tokio::join!(said, program.end());
         assert!(started.elapsed() < GRACE);
         assert_eq!(said.last(), "cleaned");
-        // A signal is delivered at once and takes effect when the process runs next, which a busy
-        // machine may put off.
+        // A signal takes effect when the process is scheduled next, which may take a while on a
+        // busy machine.
         let is_there = || {
             let state =
                 std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();

@@ -24,7 +24,7 @@ use podbay_event::Progress;
 use podbay_event::ProgressSink;
 use podbay_event::Unit;
 
-/// Sees to it that images are there: ours are built, others pulled.
+/// Makes images available: builds ours, pulls others.
 #[derive(Clone)]
 pub struct Provision {
     engine: Engine,
@@ -32,18 +32,18 @@ pub struct Provision {
     patience: Option<Duration>,
     locks: PathBuf,
     options: Options,
-    /// Nothing is pulled and nothing is built: an image is here, or it is not to be had.
+    /// Nothing is pulled or built: an image is present, or unavailable.
     offline: bool,
     allow_install: bool,
     progress: ProgressSink,
 }
 
-/// One image of ours, as `podbay images list` shows it.
+/// One of our images, as `podbay images list` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedImage {
     pub name: String,
     pub state: ImageState,
-    /// `None` when it is absent.
+    /// `None` if it is absent.
     pub facts: Option<ImageFacts>,
 }
 
@@ -56,7 +56,7 @@ pub enum ImageState {
     Absent,
 }
 
-/// What an image of ours was made from: its label `spec`.
+/// What one of our images was made from: its label `spec`.
 #[derive(Debug, PartialEq, Eq)]
 struct Made<'a> {
     recipe: &'a str,
@@ -87,8 +87,8 @@ impl std::fmt::Display for Made<'_> {
 }
 
 impl Provision {
-    /// `locks` is a folder of this user's for lock files: of two processes that want the same
-    /// image, the second waits. `offline`: nothing is pulled or built, which loads packages.
+    /// `locks` is a folder for lock files: of two processes that want the same image, the second
+    /// waits. With `offline`, nothing is pulled or built, since builds download packages.
     pub fn new(
         engine: &Engine,
         options: &Options,
@@ -107,7 +107,7 @@ impl Provision {
         }
     }
 
-    /// Lets it install the programs that make a base image; only as root, and only where no
+    /// Allows it to install the programs that make a base image; only as root, and only if no
     /// registry answers.
     #[must_use]
     pub fn allow_install(mut self, allow: bool) -> Self {
@@ -115,9 +115,9 @@ impl Provision {
         self
     }
 
-    /// Returns the image, and builds or pulls it first where that is needed.
+    /// Returns the image; builds or pulls it first if needed.
     ///
-    /// Where all is there this takes two requests: the image, and the base it was made from.
+    /// If it is up to date, this takes two requests: the image, and its base.
     #[boxed]
     pub async fn ensure(
         &self,
@@ -142,8 +142,7 @@ impl Provision {
         }
     }
 
-    /// Returns the image if it is there and, where it is one of ours, made from what we would make
-    /// it from now.
+    /// Returns the image if it is present and, if it is ours, up to date.
     #[boxed]
     pub async fn find(
         &self,
@@ -157,18 +156,18 @@ impl Provision {
         Ok(facts.filter(|_| state == ImageState::Present))
     }
 
-    /// Returns whether an image of this name is one that Podbay builds itself.
+    /// Returns whether Podbay builds the image of this name.
     pub fn is_own(name: &str) -> bool {
         Recipe::find(name).is_some()
     }
 
-    /// Returns the names of the images that Podbay builds itself.
+    /// Returns the names of the images that Podbay builds.
     pub fn own_names() -> Vec<&'static str> {
         RECIPES.iter().map(|recipe| recipe.image).collect()
     }
 
-    /// Builds an image of ours even if it is there; what has not changed comes from the engine's
-    /// build cache.
+    /// Builds one of our images even if it is present; unchanged steps come from the engine's build
+    /// cache.
     #[boxed]
     pub async fn build(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let Some(recipe) = Recipe::find(name) else {
@@ -204,7 +203,7 @@ impl Provision {
             });
             if let Base::Debian(suite) = recipe.base {
                 let name = base::base_name(suite);
-                // Several stand on the same one.
+                // Several images share a base.
                 if !listed.iter().any(|image| image.name == name)
                     && let Some(facts) = self.engine.image(&name, cancel).await?
                 {
@@ -237,7 +236,7 @@ impl Provision {
         let Some(made) = Made::of(&facts).filter(|made| made.recipe == hash) else {
             return Ok((ImageState::Outdated, Some(facts)));
         };
-        // A base that is gone is not missed: the image has all of it.
+        // A removed base is not needed: the image contains all of it.
         let (state, base) = match recipe.base {
             Base::Debian(_) => (
                 ImageState::Present,
@@ -262,7 +261,7 @@ impl Provision {
         forced: bool,
         cancel: &CancellationToken,
     ) -> Result<ImageFacts, Error> {
-        // Before the lock: no process ever waits for a second lock while others wait for its first.
+        // Before the lock: no process waits for a second lock while it holds a first.
         let (base, base_id) = match recipe.base {
             Base::Debian(suite) => self.debian(suite, cancel).await?,
             Base::Ours(name) => (
@@ -272,7 +271,7 @@ impl Provision {
         };
         let _lock = self.lock(recipe.image, cancel).await?;
         let old = match self.look(recipe, cancel).await? {
-            // Another process made it while this one waited.
+            // Another process built it while this one waited.
             (ImageState::Present, Some(facts)) if !forced => return Ok(facts),
             (_, old) => old,
         };
@@ -289,7 +288,7 @@ impl Provision {
         };
         let mut args = archive::build_args(&chosen).await;
         args.insert("BASE".to_owned(), base.clone());
-        // Of this build alone: another one, which may be under way, needs its own.
+        // Of this build alone: another running build needs its own stages.
         let stage = recipe
             .has_stages()
             .then(|| InstanceId::random().to_string());
@@ -319,8 +318,7 @@ impl Provision {
         Ok(facts)
     }
 
-    /// Returns name and id of a Debian to build on: one that is here, the registry's, or one that
-    /// we make.
+    /// Returns name and id of a Debian base: a present one, the registry's, or one that we make.
     async fn debian(
         &self,
         suite: &str,
@@ -330,8 +328,8 @@ impl Provision {
         if let Some(facts) = self.engine.image(&official, cancel).await? {
             return Ok((official, facts.id));
         }
-        // That we made one says that no registry answered here; asking again would only cost its
-        // patience.
+        // Our own base means that no registry answered before; asking again would only wait for its
+        // timeout.
         let own = base::base_name(suite);
         let old = self.engine.image(&own, cancel).await?;
         let chosen = self.chosen()?;
@@ -388,7 +386,7 @@ impl Provision {
         Ok((own, facts.id))
     }
 
-    /// Returns an image that is none of ours: it is here, or a registry has it.
+    /// Returns an image that is not ours: present, or from a registry.
     async fn pull(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let missing = |problem: String| Error::NoImage {
             image: name.to_owned(),
@@ -418,8 +416,8 @@ impl Provision {
         })
     }
 
-    /// Returns what the person chose for builds; reading it costs nothing, so it is part of looking
-    /// at an image.
+    /// Returns the user's choices for builds; reading them is cheap, so it is part of checking an
+    /// image.
     fn chosen(&self) -> Result<Chosen, Error> {
         Chosen::new(&self.options, |name| std::env::var(name).ok())
     }

@@ -1,4 +1,4 @@
-//! The folders of `images/`, carried in the program: it sets itself up wherever it is copied to.
+//! The folders of `images/`, embedded in the program, so that a copy of the program suffices.
 
 use bytes::Bytes;
 use sha2::Digest;
@@ -7,18 +7,18 @@ use sha2::Sha256;
 use super::Error;
 use super::archive::Chosen;
 
-/// One image of ours and what it is made from.
+/// One of our images, and what it is made from.
 #[derive(Debug)]
 pub(super) struct Recipe {
     /// The image's name without a tag.
     pub(super) image: &'static str,
     pub(super) base: Base,
     files: &'static [File],
-    /// Whether this very program goes into it.
+    /// Whether this program is copied into it.
     program: bool,
 }
 
-/// What an image of ours stands on.
+/// The base of one of our images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// A release of Debian.
@@ -34,7 +34,7 @@ struct File {
     executable: bool,
 }
 
-/// Makes the file system of a base where no registry answers.
+/// The script that makes a base's file system where no registry answers.
 pub(super) const BASE_SCRIPT: &[u8] = include_bytes!("../../images/base/make.sh");
 
 const WORKSPACE: Base = Base::Ours("podbay/workspace");
@@ -49,7 +49,7 @@ macro_rules! dockerfile {
     };
 }
 
-/// An image that others stand on comes before them.
+/// An image comes after its base.
 pub(super) const RECIPES: [Recipe; 8] = [
     Recipe {
         image: "podbay/workspace",
@@ -109,13 +109,13 @@ pub(super) const RECIPES: [Recipe; 8] = [
 ];
 
 impl Recipe {
-    /// Returns the recipe of an image of ours, with or without the tag `latest`.
+    /// Returns the recipe of one of our images, with or without the tag `latest`.
     pub(super) fn find(image: &str) -> Option<&'static Self> {
         let name = image.strip_suffix(":latest").unwrap_or(image);
         RECIPES.iter().find(|recipe| recipe.image == name)
     }
 
-    /// Returns path, bytes and mode of every file of the build's folder.
+    /// Returns path, bytes and mode of every file of the build context.
     pub(super) fn context(&self) -> Result<Vec<(String, Bytes, bool)>, Error> {
         let carried = self.files.iter().map(|file| {
             (
@@ -132,8 +132,7 @@ impl Recipe {
         Ok(carried.chain(own).collect())
     }
 
-    /// Returns whether it is built in stages, of which the legacy builder leaves the first ones
-    /// behind.
+    /// Returns whether it is built in stages, of which the legacy builder leaves images behind.
     pub(super) fn has_stages(&self) -> bool {
         let is_mark = |line: &[u8]| line.starts_with(b"ARG STAGE=");
         self.files.iter().any(|file| {
@@ -141,7 +140,7 @@ impl Recipe {
         })
     }
 
-    /// Returns a hash of the files and of the build arguments that a person chose.
+    /// Returns a hash of the files and of the user's build arguments.
     pub(super) fn hash(&self, chosen: &Chosen) -> Result<String, Error> {
         let mut hasher = Sha256::new();
         for (name, content, executable) in self.context()? {
@@ -155,7 +154,7 @@ impl Recipe {
     }
 }
 
-/// Returns a hash of the script that makes bases and of the archive that was chosen for them.
+/// Returns a hash of the script that makes bases and of the archive chosen for them.
 pub(super) fn base_hash(chosen: &Chosen) -> String {
     let mut hasher = Sha256::new_with_prefix(BASE_SCRIPT);
     if let Some(mirror) = chosen.mirror() {
@@ -164,7 +163,7 @@ pub(super) fn base_hash(chosen: &Chosen) -> String {
     short(&hasher.finalize())
 }
 
-/// Reads the program that runs; its path may lead to a newer build by now.
+/// Reads the running program; its path may belong to a newer build by now.
 fn program() -> Result<Bytes, Error> {
     std::fs::read("/proc/self/exe")
         .map(Bytes::from)

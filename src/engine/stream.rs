@@ -22,13 +22,12 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// Most bytes of a program's standard error that are kept to explain its end.
+/// Most bytes of a program's stderr that are kept to explain its end.
 const MOST_DIAGNOSTICS: usize = 8 * 1024;
 
 type Output = StreamReader<Pin<Box<dyn Stream<Item = std::io::Result<Bytes>> + Send>>, Bytes>;
 
-/// A program's standard input and output, as one stream. What it says on standard error is kept
-/// aside, up to a bound.
+/// A program's stdin and stdout as one stream. Its stderr is kept separately, up to a bound.
 pub struct Attached {
     output: Output,
     input: Pin<Box<dyn AsyncWrite + Send>>,
@@ -64,7 +63,7 @@ impl Attached {
         }
     }
 
-    /// Returns a handle to what the program says on standard error; it outlives the stream.
+    /// Returns a handle to the stderr output; it outlives the stream.
     pub fn diagnostics(&self) -> impl Fn() -> String + Send + Sync + 'static {
         let kept = Arc::clone(&self.diagnostics);
         move || {
@@ -113,7 +112,7 @@ impl AsyncWrite for Attached {
 }
 
 impl Engine {
-    /// Attaches to a container that was created and not yet started, so that not a byte is missed.
+    /// Attaches to a container before it is started, so that no byte is missed.
     #[boxed]
     pub async fn attach(
         &self,

@@ -15,12 +15,12 @@ use super::Role;
 use super::bounded::bounded;
 use super::label::PREFIX;
 
-/// How the name of an environment ends that is to take the place of another.
+/// Suffix of the name of a sandbox that is about to replace another one.
 pub const NEXT: &str = "-next";
-/// How the name of the one before ends meanwhile.
+/// Suffix of the name of the replaced sandbox meanwhile.
 pub const OLD: &str = "-old";
 
-/// One object of ours that nobody will come back for, or that is in use.
+/// One of our objects, orphaned or in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
     Container {
@@ -37,12 +37,12 @@ pub enum Leftover {
 }
 
 impl Leftover {
-    /// Returns whether nobody will come back for it: a container whose owner has ended, a guest
-    /// volume that is not `guest_volume` and older than `age`.
+    /// Returns whether it is orphaned: a container whose owner has ended, or a guest volume other
+    /// than `guest_volume` that is older than `age`.
     ///
-    /// Neither the model server nor the environment of `podbay up` belongs to a process, so neither
-    /// is. Until it has its name an environment belongs to the one that makes it; one that has lost
-    /// its name and ended is nobody's.
+    /// The model server and the sandbox of `podbay up` belong to no process, so they are never
+    /// orphaned. Until such a sandbox has its name it belongs to its creator; one that has lost its
+    /// name and ended is orphaned.
     pub fn is_orphan(&self, guest_volume: &str, age: Duration) -> bool {
         match self {
             Self::Container {
@@ -56,8 +56,8 @@ impl Leftover {
                     Role::Environment => name.ends_with(NEXT) || (name.ends_with(OLD) && !running),
                     _ => false,
                 };
-                // One that names nobody we know of may be somebody's: an image can bring labels
-                // along, and a newer Podbay other words.
+                // An unknown owner may be alive: an image can bring labels along, and a newer
+                // Podbay may use another format.
                 is_somebodys && labels.owner.as_ref().is_some_and(super::Owner::is_gone)
             }
             Self::Volume {
@@ -79,17 +79,17 @@ impl Leftover {
     }
 }
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Names of what was removed.
+    /// Names of the removed objects.
     pub removed: Vec<String>,
-    /// Names of what could not be removed, with the reason.
+    /// Names of objects that could not be removed, each with the reason.
     pub failed: Vec<(String, String)>,
 }
 
 impl Engine {
-    /// Lists every container that carries our labels, running or not.
+    /// Lists every container with our labels, running or not.
     #[boxed]
     pub async fn containers(&self, cancel: &CancellationToken) -> Result<Vec<Leftover>, Error> {
         let options = ListContainersOptionsBuilder::default()
@@ -125,7 +125,7 @@ impl Engine {
             .collect())
     }
 
-    /// Lists every volume that carries our labels.
+    /// Lists every volume with our labels.
     #[boxed]
     pub async fn volumes(&self, cancel: &CancellationToken) -> Result<Vec<Leftover>, Error> {
         let options = ListVolumesOptionsBuilder::default()
@@ -152,11 +152,11 @@ impl Engine {
             .collect())
     }
 
-    /// Removes containers whose owner has ended, and where `others` says so the guest volumes of
-    /// other builds that are older than that.
+    /// Removes containers whose owner has ended and, with `others`, guest volumes of other builds
+    /// older than that.
     ///
-    /// A volume in use stays, as does one that another build may just be about to use: two builds
-    /// side by side do not fight.
+    /// A volume in use stays, as does one that another build may be about to use: two builds side
+    /// by side do not interfere.
     #[boxed]
     pub async fn sweep(
         &self,
@@ -203,8 +203,8 @@ impl Engine {
     }
 }
 
-/// Returns whether something was made longer ago than `age`. Where the engine does not say when,
-/// only its use can protect it.
+/// Returns whether an object is older than `age`. If the engine does not report its age, only being
+/// in use protects it.
 fn is_older(created: Option<Timestamp>, age: Duration, now: Timestamp) -> bool {
     created.is_none_or(|created| {
         Duration::try_from(now.duration_since(created)).unwrap_or_default() >= age
@@ -244,8 +244,8 @@ mod tests {
         for role in [Role::Workspace, Role::Keeper, Role::Filler] {
             check(role, "a", true, Some(Owner::ended()), true);
             check(role, "a", true, Some(Owner::current()), false);
-            // An image may bring the label of a role along, and a newer Podbay name owners in other
-            // words.
+            // An image may bring the label of a role along, and a newer Podbay may name owners
+            // differently.
             check(role, "a", true, None, false);
         }
         check(

@@ -1,7 +1,7 @@
-//! The way to an engine on another machine.
+//! Connects to an engine on another machine.
 //!
-//! bollard's own TCP client asks the C library for names, and a static one must not: it would load
-//! the host's name-service modules into our process. This one asks hickory.
+//! bollard's own TCP client resolves names through the C library, which a static binary must not
+//! do: it would load the host's NSS modules. This one uses hickory.
 
 use std::future::Future;
 use std::io;
@@ -27,7 +27,7 @@ use rustls::pki_types::pem::PemObject;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-/// Opens and closes one connection, to learn why it fails if it does.
+/// Opens and closes a connection, to get the cause of a failure.
 pub(super) async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = io::Error::new(
         io::ErrorKind::NotFound,
@@ -39,7 +39,7 @@ pub(super) async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
             Err(error) => last = error,
         }
     }
-    // `NotFound` would be taken for a missing socket.
+    // `NotFound` would be mistaken for a missing socket.
     Err(if last.kind() == io::ErrorKind::NotFound {
         io::Error::other(last)
     } else {
@@ -47,7 +47,7 @@ pub(super) async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     })
 }
 
-/// Makes a client for a TCP engine, with TLS where there are certificates.
+/// Creates a client for a TCP engine, with TLS if there are certificates.
 pub(super) fn open(
     host: &str,
     port: u16,
@@ -109,7 +109,7 @@ pub(super) fn open(
     Ok(docker)
 }
 
-/// Reads `ca.pem`, `cert.pem` and `key.pem`, as Docker's own client names them.
+/// Reads `ca.pem`, `cert.pem` and `key.pem`, Docker's own file names.
 fn tls_config(
     folder: &Path,
 ) -> Result<rustls::ClientConfig, Box<dyn std::error::Error + Send + Sync>> {

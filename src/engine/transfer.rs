@@ -1,4 +1,4 @@
-//! Images as archives: out of the engine and into it, piece by piece.
+//! Exports and imports images as archives, in a stream.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// The engine packs all of it before it sends the first byte, and unpacks all of it before it
+/// The engine packs the whole archive before it sends the first byte, and unpacks all before it
 /// answers.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// An archive of images that the engine is writing.
+/// An archive of images that the engine is sending.
 pub struct SavedImages {
     stream: Pin<Box<dyn Stream<Item = Result<Bytes, bollard::errors::Error>> + Send>>,
     cancel: CancellationToken,
@@ -26,7 +26,7 @@ pub struct SavedImages {
 }
 
 impl SavedImages {
-    /// Returns the next piece, `None` after the last.
+    /// Returns the next chunk; `None` at the end.
     #[boxed]
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let stream = &mut self.stream;
@@ -36,11 +36,10 @@ impl SavedImages {
 }
 
 impl Engine {
-    /// Starts an archive of these images, with names that have a tag: without one the engine saves
-    /// every tag there is.
+    /// Exports these images, named with their tags: without one the engine exports every tag.
     ///
-    /// Images that share layers share them in the archive too. It waits at most `idle` for each
-    /// piece, `None` stands for half an hour.
+    /// Images that share layers share them in the archive. Waits at most `idle` for each chunk;
+    /// `None` means half an hour.
     pub fn save_images(
         &self,
         names: &[&str],
@@ -49,7 +48,7 @@ impl Engine {
     ) -> SavedImages {
         let docker = self.docker.clone().with_timeout(PATIENCE);
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        // The client's stream borrows the names until it has sent them; this one owns both.
+        // The client's stream borrows the names; this task owns both.
         let (send, mut receive) = tokio::sync::mpsc::channel(4);
         let done = cancel.clone();
         tokio::spawn(async move {
@@ -74,8 +73,7 @@ impl Engine {
         }
     }
 
-    /// Gives the engine an archive of images; all of them are there afterwards, or an error says
-    /// why not.
+    /// Imports an archive of images; either all are present afterwards, or the error says why not.
     pub async fn load_images<S>(
         &self,
         tar: S,
@@ -106,8 +104,8 @@ impl Engine {
     }
 }
 
-/// Returns an image's name with its tag, `latest` where it has none; `None` for a digest, which
-/// names no tag.
+/// Returns an image's name with its tag, `latest` by default; `None` for a digest, which names no
+/// tag.
 pub fn with_tag(name: &str) -> Option<String> {
     if name.contains('@') {
         return None;

@@ -13,10 +13,10 @@ use super::Labels;
 use super::Mount;
 use super::bounded::bounded;
 
-/// Where a filler container sees the volume it fills.
+/// Where a filler container mounts the volume it fills.
 const TARGET: &str = "/fill";
 
-/// One entry to put into a volume.
+/// An entry to put into a volume.
 #[derive(Clone, Debug)]
 pub struct VolumeFile {
     /// Relative to the volume.
@@ -31,13 +31,13 @@ pub struct VolumeFile {
 pub enum Content {
     Folder,
     Bytes(bytes::Bytes),
-    /// Another name of a file that comes before this one.
+    /// A hard link to a file that comes before this one.
     Link(String),
 }
 
 impl VolumeFile {
-    /// Makes a program of root's that all can run and nobody can read: uid 0 of a container has no
-    /// right to pass over a mode.
+    /// Makes an executable of root's that all can run and nobody can read: uid 0 of a container has
+    /// no CAP_DAC_OVERRIDE.
     pub fn program(path: &str, content: Vec<u8>) -> Self {
         Self {
             path: path.to_owned(),
@@ -59,7 +59,7 @@ impl VolumeFile {
         }
     }
 
-    /// Makes another name for a file that comes before it.
+    /// Makes a hard link to a file that comes before it.
     pub fn link(path: &str, to: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -72,8 +72,8 @@ impl VolumeFile {
 }
 
 impl Engine {
-    /// Returns the folder that a volume is, on the engine's machine; `None` where there is no
-    /// volume of this name.
+    /// Returns the path of a volume's folder on the engine's machine; `None` if there is no volume
+    /// of this name.
     #[boxed]
     pub async fn volume_folder(
         &self,
@@ -116,8 +116,8 @@ impl Engine {
         .map(|_| ())
     }
 
-    /// Makes a volume that the engine mounts in this way when a container uses it: a file system,
-    /// what is mounted, and options as for `mount -o`.
+    /// Creates a volume that the engine mounts on use: file system type, device, and options as for
+    /// `mount -o`.
     #[boxed]
     pub async fn create_mounted_volume(
         &self,
@@ -167,8 +167,8 @@ impl Engine {
         }
     }
 
-    /// Gives the folder that a volume is to a user, and to nobody else, through a container that is
-    /// created and never started.
+    /// Sets the owner of a volume's root folder and makes it private, by means of a container that
+    /// is created and never started.
     #[boxed]
     pub async fn own_volume(
         &self,
@@ -177,7 +177,7 @@ impl Engine {
         (uid, gid): (u32, u32),
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        // The engine leaves alone the folder that it unpacks in, so that this must be the one
+        // The engine does not change the folder that it unpacks into, so that must be the one
         // above.
         let path = format!("{}/", TARGET.trim_start_matches('/'));
         let folder = VolumeFile {
@@ -194,12 +194,12 @@ impl Engine {
         self.unpack(volume, &filler, "/", &[folder], cancel).await
     }
 
-    /// Puts files into a volume through a container that is created from `filler` and never
+    /// Puts files into a volume by means of a container that is created from `filler` and never
     /// started.
     ///
     /// The engine unpacks an archive on the host's side of a container; on one that has run a
-    /// model's command that is an attack surface (CVE-2018-15664, CVE-2026-41567), so it is done
-    /// here and nowhere else.
+    /// model's command that is an attack surface (CVE-2018-15664, CVE-2026-41567), so this is the
+    /// only place that does it.
     #[boxed]
     pub async fn fill_volume(
         &self,
@@ -224,7 +224,7 @@ impl Engine {
             source: source.into(),
         })?;
         let mut spec = filler.clone();
-        // Not even by mistake could it run anything.
+        // So that it cannot run anything even by mistake.
         spec.entrypoint = vec!["/never-started".to_owned()];
         spec.mounts = vec![Mount::Volume {
             name: volume.to_owned(),
@@ -246,7 +246,7 @@ impl Engine {
             request,
         )
         .await;
-        // An engine that hangs now must not hold up who waits for the volume.
+        // A hanging engine must not delay the caller who waits for the volume.
         self.discard_soon(&id).await;
         outcome
     }
