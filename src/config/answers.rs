@@ -1,7 +1,7 @@
-//! What a person allowed for good, project by project, kept in the state folder.
+//! Answers that the user stored for a project ("always"), in the state folder.
 //!
-//! Like trust, an answer belongs to one folder under one path: the folder moved, or another one
-//! where it was, has none. Each is about exactly one call; nothing here is a pattern.
+//! Like trust, an answer is bound to one folder at one path: a moved folder, or another folder at
+//! the path, has none. Each is about exactly one call, never a pattern.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -18,12 +18,12 @@ use serde::Serialize;
 use super::Error;
 use podbay_policy::ExactCall;
 
-/// Longest record that is read.
+/// Most bytes of a record.
 const LONGEST: u64 = 4 << 20;
-/// Whoever has more of them wants a rule.
+/// Most answers of a project; beyond that, rules are the better means.
 const MOST: usize = 500;
 
-/// The answers of one project.
+/// The stored answers of one project.
 #[derive(Clone, Debug)]
 pub struct Answers {
     file: PathBuf,
@@ -38,7 +38,7 @@ struct Record {
 }
 
 impl Answers {
-    /// Names the record of a project; `key` names its folder whatever its path is.
+    /// Names the record of a project; `key` identifies its folder independent of the path.
     pub fn new(folder: &Path, key: &str, project: &Path) -> Self {
         Self {
             file: folder.join(format!("{key}.json")),
@@ -46,9 +46,8 @@ impl Answers {
         }
     }
 
-    /// Returns what was allowed for good, the oldest first. A record of another folder says
-    /// nothing; one that is not whole is an error, so that nobody writes over what could still be
-    /// read in it.
+    /// Returns the stored answers, the oldest first. A record of another folder is ignored; a
+    /// damaged one is an error, so that it is not overwritten while it could still be read.
     pub fn list(&self) -> Result<Vec<ExactCall>, Error> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = match OpenOptions::new()
@@ -88,7 +87,7 @@ impl Answers {
         self.write(allowed)
     }
 
-    /// Takes an answer back; returns whether it was there.
+    /// Removes an answer; returns whether it existed.
     pub fn remove(&self, exact: &ExactCall) -> Result<bool, Error> {
         let mut allowed = self.list()?;
         let before = allowed.len();
@@ -99,7 +98,7 @@ impl Answers {
         self.write(allowed).map(|()| true)
     }
 
-    /// Takes all of them back.
+    /// Removes all answers.
     pub fn clear(&self) -> Result<(), Error> {
         match fs::remove_file(&self.file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -116,7 +115,7 @@ impl Answers {
         };
         let text = serde_json::to_vec_pretty(&record)
             .map_err(|error| self.failed("write")(error.into()))?;
-        // Made with mode 0600, and never there in part.
+        // Written atomically, with mode 0600.
         let write = || -> io::Result<()> {
             let mut new =
                 tempfile::NamedTempFile::new_in(self.file.parent().unwrap_or(Path::new(".")))?;

@@ -1,5 +1,4 @@
-//! The key that an endpoint is asked with. Settings name its place; it is read only where an
-//! endpoint gets it.
+//! The API key of an endpoint. Settings name its place; it is read only when the endpoint is used.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -8,12 +7,12 @@ use std::path::Path;
 use super::file;
 use podbay_event::Secret;
 
-/// A key is one line; the longest that are in use have a few KiB.
+/// Most bytes of a key file; the longest keys in use have a few KiB.
 const LONGEST: u64 = 64 << 10;
 
 const OTHER: &str = "write the key alone into a file (chmod 600) and name that with `llm.api_key_file`, or name a variable with --api-key-env";
 
-/// Why there is no key where the settings say that there is one.
+/// Why a configured key cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
 pub struct KeyError {
@@ -22,13 +21,13 @@ pub struct KeyError {
 }
 
 impl KeyError {
-    /// Returns what to do about it.
+    /// Returns the remedy.
     pub fn hint(&self) -> &str {
         &self.hint
     }
 }
 
-/// Reads the key from an environment variable, whose value is handed over.
+/// Reads the key from the value of an environment variable.
 pub fn key_of_variable(name: &str, value: Option<&str>) -> Result<Secret, KeyError> {
     let failed = |problem: String| KeyError {
         problem,
@@ -47,7 +46,7 @@ pub fn key_of_variable(name: &str, value: Option<&str>) -> Result<Secret, KeyErr
     })
 }
 
-/// Reads the key from a file that nobody else can read.
+/// Reads the key from a file that other users cannot read.
 pub fn key_of_file(path: &Path) -> Result<Secret, KeyError> {
     let shown = path.display();
     let failed = |problem: String, hint: &str| KeyError {
@@ -95,7 +94,7 @@ pub fn key_of_file(path: &Path) -> Result<Secret, KeyError> {
     })
 }
 
-/// Returns what is one line as a key; no header can carry another.
+/// Returns the single line of a text as a key; a header can carry no other.
 fn one_line(text: &str) -> Option<Secret> {
     (!text.contains(['\n', '\r'])).then(|| Secret::new(text))
 }

@@ -2,7 +2,7 @@ use super::Config;
 use super::Loaded;
 use super::Origin;
 
-/// Gives a task as many turns as suit the autonomy that was chosen, where nobody has said how many.
+/// Sets the turn limit of the chosen autonomy, unless a layer sets one.
 pub(super) fn suit(loaded: &mut Loaded<Config>) {
     let turns = loaded
         .config

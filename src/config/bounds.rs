@@ -1,5 +1,4 @@
-//! Which values of the settings can be meant, beside those of `sandbox`, which has bounds of its
-//! own.
+//! Bounds on the values of settings; `sandbox` checks its own.
 
 use super::Config;
 use super::Error;
@@ -7,10 +6,10 @@ use super::Loaded;
 use super::key;
 use podbay_event::Seconds;
 
-/// Longer than anything here lasts. The clock cannot count to the end of time.
+/// Longer than anything takes; larger durations overflow the clock.
 const LONGEST: Seconds = Seconds::new(366 * 86_400);
 
-/// Refuses the first value that nothing can be done with, and says where it stands.
+/// Refuses the first value out of bounds, with its place.
 pub(super) fn check(loaded: &Loaded<Config>) -> Result<(), Error> {
     match mistakes(&loaded.config).into_iter().next() {
         Some((key, what)) => Err(Error::Value {
@@ -22,7 +21,7 @@ pub(super) fn check(loaded: &Loaded<Config>) -> Result<(), Error> {
     }
 }
 
-/// Keys that cannot be meant, and why.
+/// Keys out of bounds, each with the reason.
 type Mistakes = Vec<(String, String)>;
 
 fn mistakes(config: &Config) -> Mistakes {
@@ -114,10 +113,10 @@ fn times(config: &Config, mistakes: &mut Mistakes) {
     }
 }
 
-/// Judges how answers are sampled, also by providers that are not chosen.
+/// Checks sampling, also of providers that are not chosen.
 fn sampling(config: &Config, mistakes: &mut Mistakes) {
-    // First, because what the chosen one says stands in `[llm]` too by now, where nobody has
-    // written it.
+    // First, because the chosen provider's values have been copied to `[llm]`, where no user wrote
+    // them.
     for (name, provider) in &config.providers {
         let section = key::join("providers", name);
         mistakes.extend(
@@ -137,7 +136,7 @@ fn sampling(config: &Config, mistakes: &mut Mistakes) {
     );
 }
 
-/// Judges what is written in percent.
+/// Checks percentages.
 fn shares(config: &Config, mistakes: &mut Mistakes) {
     let (agent, tools) = (&config.agent, &config.tools);
     let (checkpoint, compact) = (agent.checkpoint_percent, agent.compact_percent);
@@ -161,7 +160,7 @@ fn shares(config: &Config, mistakes: &mut Mistakes) {
         );
     }
     if compact != 0 && checkpoint >= compact {
-        // The one that somebody has written is the one that can be corrected.
+        // Names the key that the user set, since that one can be corrected.
         let usual = Config::default().agent.compact_percent;
         let key = if compact == usual {
             "agent.checkpoint_percent"
@@ -328,7 +327,7 @@ mod tests {
             "inference.warm_up",
         ];
         for key in zero_is_nothing.into_iter().chain(others) {
-            // More than a clock can count to.
+            // More than the clock can represent.
             check(&format!("{key} = {}\n", i64::MAX), key, 1);
         }
     }

@@ -59,12 +59,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether something was only missing, which another layer may bring.
+    /// Returns whether only a required key is missing, which another layer may have.
     pub(super) fn is_half(&self) -> bool {
         matches!(self, Self::Value { what, .. } if what.ends_with("` is missing"))
     }
 
-    /// Returns what to do about it.
+    /// Returns the remedy.
     pub fn hint(&self) -> String {
         match self {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {

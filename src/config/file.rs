@@ -4,10 +4,9 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a file of the person's, and nothing else: opening a pipe waits for whoever writes into it,
-/// and a device may never end.
+/// Opens a regular file of the user's: opening a FIFO would block, and a device may never end.
 ///
-/// Returns what it is together with its facts, so that both are of the same file.
+/// Returns the open file with its metadata, so that both are of the same file.
 pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
     let file = File::options()
         .read(true)
@@ -29,7 +28,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
     Ok((file, facts))
 }
 
-/// Reads text of at most so many bytes.
+/// Reads text of at most `most` bytes.
 pub(super) fn text(file: File, most: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     if file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {

@@ -1,5 +1,4 @@
-//! What is special about the commands of `[hooks]`: they come in two shapes, and a project may have
-//! none on the person's machine.
+//! Special handling of `[hooks]`: they have two formats, and a project may not run any on the host.
 
 use toml::Table;
 use toml::Value;
@@ -11,8 +10,7 @@ use super::layer::Layer;
 const SECTION: &str = "hooks";
 const PLACE: &str = "where";
 
-/// Turns tables of commands by the tool's name into lists, so that each layer adds to what the
-/// others have.
+/// Converts tables of commands by tool name to lists, so that each layer can add to the others'.
 pub(super) fn to_lists(table: &mut Table) {
     let Some(Value::Table(hooks)) = table.get_mut(SECTION) else {
         return;
@@ -36,8 +34,7 @@ pub(super) fn to_lists(table: &mut Table) {
     }
 }
 
-/// Takes out of a project's layer, trusted or not, what would run on the person's own machine, and
-/// returns it.
+/// Removes host hooks from a project's layer, trusted or not, and returns them.
 pub(super) fn without_host(layer: &mut Layer) -> Vec<PassedOver> {
     let mut taken = Vec::new();
     if let Some(Value::Table(hooks)) = layer.table.get_mut(SECTION) {

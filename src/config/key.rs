@@ -1,9 +1,9 @@
-//! Keys: their spelling, the ones there are, and the one that was meant.
+//! Setting keys: their spelling, the known ones, and suggestions for misspelt ones.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Returns the dotted spelling of a path; a part that TOML would quote is quoted.
+/// Returns the dotted form of a path; a part that TOML requires to be quoted is quoted.
 pub(super) fn join(parent: &str, part: &str) -> String {
     let bare = !part.is_empty()
         && part
@@ -21,7 +21,7 @@ pub(super) fn join(parent: &str, part: &str) -> String {
     }
 }
 
-/// The keys there are, read off the defaults.
+/// The known keys, derived from the defaults.
 pub(super) struct Known {
     /// Keys of values, in order.
     pub(super) leaves: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn of(defaults: &impl Serialize) -> Self {
-        // JSON, because it has a null: an optional key is a key too.
+        // JSON has null, so that optional keys without a default are included.
         let value = serde_json::to_value(defaults)
             .expect("settings are made of tables, lists, strings and numbers");
         let mut known = Self {
@@ -74,7 +74,7 @@ impl Known {
             .map(|known| (distance(last(known), name), known))
             .filter(|(off, _)| *off <= bound(name))
             .min();
-        // The right name in the wrong table, then the right name in a table that is misspelt.
+        // The right name in the wrong table, then the right name in a misspelt table.
         let elsewhere = || all().find(|known| last(known) == name);
         slip.map(|(_, known)| known)
             .or_else(elsewhere)
@@ -82,7 +82,7 @@ impl Known {
     }
 }
 
-/// Returns the one of the known names that was probably meant.
+/// Returns the known name that was probably meant.
 pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (distance(known, name), known))
@@ -99,7 +99,7 @@ fn bound(name: &str) -> usize {
     (name.chars().count() / 3).clamp(1, 3)
 }
 
-/// Returns how many characters have to be put in, taken out or replaced.
+/// Returns the edit distance in characters.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,5 +1,4 @@
-//! What the settings file that comes with a project may do before a person trusts it: make things
-//! tighter, never looser.
+//! What the settings file of an untrusted project may change: it can restrict, never loosen.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,22 +8,22 @@ use serde_json::Value;
 use podbay_event::ByteSize;
 use podbay_event::Seconds;
 
-/// In which direction a project may move a setting without the person's trust.
+/// In which direction an untrusted project may change a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latitude {
-    /// Not at all: it would loosen, cost, contact somebody, or concerns the person's own machine.
+    /// Not at all: it would loosen, cost money, contact a server, or concerns the user's machine.
     Never,
     Lower(Unit),
-    /// Lower, where 0 is no limit.
+    /// Lower it, where 0 means no limit.
     LowerFromNone(Unit),
     Raise(Unit),
-    /// To this value alone.
+    /// Set it to this value only.
     Switch(bool),
-    /// Towards the first of these.
+    /// Move it towards the first of these.
     Toward(&'static [&'static str]),
-    /// Add to the list, never take away from it.
+    /// Add to the list.
     Add,
-    /// Add rules to the list, but none that allows.
+    /// Add rules to the list that do not allow.
     AddStricter,
     /// Once trusted, add what runs in the sandbox.
     AddInSandbox,
@@ -51,7 +50,7 @@ use Unit::Number;
 use Unit::Size;
 use Unit::Time;
 
-/// Every setting; one that is missing here is one that no project may touch.
+/// Every setting; an unlisted one may not be changed by a project.
 const TABLE: &[(&str, Latitude)] = &[
     ("offline", Switch(true)),
     ("agent.max_turns", LowerFromNone(Number)),
@@ -78,7 +77,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("agent.compact_percent", Never),
     ("agent.context_warnings", Never),
     ("agent.keep_turns", Never),
-    // Which model reads the project, at whose cost and where: the person's business.
+    // The user decides which model reads the project, at what cost and where.
     ("llm.provider", Never),
     ("providers", Never),
     ("llm.price.prompt", Never),
@@ -139,7 +138,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("sandbox.restarts", Lower(Number)),
     ("sandbox.restart_window", Never),
     ("sandbox.strict", Switch(true)),
-    // Whom and what the engine contacts.
+    // Which servers the engine contacts.
     ("engine.host", Never),
     ("engine.cert_path", Never),
     ("engine.timeout_s", Never),
@@ -187,7 +186,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("tools.result_percent", Lower(Number)),
     ("tools.artifact_threshold", Never),
     ("tools.file_timeout", Lower(Time)),
-    // A command that runs by itself, in whichever mode.
+    // Commands that run by themselves, in every mode.
     ("hooks.session_start", AddInSandbox),
     ("hooks.user_prompt", AddInSandbox),
     ("hooks.pre_tool_use", AddInSandbox),
@@ -204,7 +203,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("policy.deny", Add),
     ("policy.rules", AddStricter),
     ("policy.unasked_writes", Never),
-    // What is kept of a session is evidence, and what is shown is the person's taste.
+    // Session records are evidence, and display is the user's preference.
     ("session.artifacts_max", Never),
     ("session.events_max", Never),
     ("session.keep_days", Never),
@@ -220,7 +219,7 @@ impl Latitude {
         Self::listed(key).unwrap_or(Never)
     }
 
-    /// Returns what the table says; `None` where it says nothing.
+    /// Returns the table's entry; `None` if there is none.
     pub fn listed(key: &str) -> Option<Self> {
         TABLE
             .iter()
@@ -228,7 +227,7 @@ impl Latitude {
             .map(|(_, latitude)| *latitude)
     }
 
-    /// Returns whether a project may put `new` where `now` holds.
+    /// Returns whether a project may replace `now` by `new`.
     pub(super) fn lets(self, now: &Value, new: &Value) -> bool {
         match self {
             Never | AddInSandbox => false,
@@ -256,7 +255,7 @@ impl Latitude {
     }
 }
 
-/// Compares two values; what is no number is never right.
+/// Compares two values; a value that is no number never fits.
 fn compare(unit: Unit, now: &Value, new: &Value, fits: impl Fn(f64, f64) -> bool) -> bool {
     matches!((number(unit, now), number(unit, new)), (Some(now), Some(new)) if fits(now, new))
 }
@@ -273,7 +272,7 @@ fn number(unit: Unit, value: &Value) -> Option<f64> {
 }
 
 impl fmt::Display for Latitude {
-    /// Says what a project may do, to go behind "a project may".
+    /// Completes the sentence "a project may ...".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Never => f.write_str("not set it"),

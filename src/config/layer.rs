@@ -20,7 +20,7 @@ use super::key;
 use super::secret::is_secret;
 use super::words;
 
-/// A configuration file is a page or two; what is larger is something else.
+/// Most bytes of a configuration file.
 const FILE_MAX: u64 = 1 << 20;
 /// Lists to which every layer adds, so that a rule of a lower layer is never lost.
 const ADDITIVE: [&str; 11] = [
@@ -40,7 +40,7 @@ const ADDITIVE: [&str; 11] = [
 /// The settings of one source.
 pub(super) struct Layer {
     pub(super) table: Table,
-    /// Where each key stands, those of tables included.
+    /// The place of each key, including tables.
     places: BTreeMap<String, Place>,
     text: Option<String>,
 }
@@ -51,14 +51,13 @@ struct Place {
 }
 
 impl Layer {
-    /// Reads a file; `None` where there is none and none is needed.
+    /// Reads a file; `None` if it is missing and optional.
     pub(super) fn read(path: &Path, needed: bool) -> Result<Option<Self>, Error> {
         let failed = |source| Error::Read {
             path: path.to_owned(),
             source,
         };
-        // A shell hands over what another command prints as a stream that is open already:
-        // `--config <(…)`.
+        // A shell's process substitution, `--config <(…)`, is an open pipe.
         let is_handed_over = needed
             && ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
                 .iter()
@@ -121,7 +120,7 @@ impl Layer {
         }
     }
 
-    /// Returns where a key stands, or what it is in.
+    /// Returns the place of a key, or of the table that contains it.
     pub(super) fn origin(&self, key: &str) -> Origin {
         let mut key = key;
         loop {
@@ -147,7 +146,8 @@ impl Layer {
         }
     }
 
-    /// Reads the layer on its own: the keys that nothing knows, or what does not fit.
+    /// Checks the layer by itself; returns the unknown keys, or an error for a value that does not
+    /// fit.
     pub(super) fn check<C: DeserializeOwned>(&self) -> Result<Vec<String>, Error> {
         let mut unknown = Vec::new();
         let read: Result<C, _> =
@@ -160,9 +160,9 @@ impl Layer {
         }
     }
 
-    /// Says which value does not fit, and where it stands.
+    /// Finds which value does not fit, and its place.
     fn explain<C: DeserializeOwned>(&self, error: &toml::de::Error) -> Error {
-        // Read from the text itself, the same error knows its place.
+        // Parsed from the text, the same error has a position.
         let spanned = self
             .text
             .as_deref()
@@ -182,8 +182,7 @@ impl Layer {
             Some((key, place)) => (key.clone(), place.origin.clone()),
             None => ("?".to_owned(), self.origin("")),
         };
-        // Of a word from a list the reader only says that this is none; read as text, it names the
-        // list.
+        // For an unknown word the parser does not list the choices; parsed as a string, it does.
         if error.message().contains("unit variant")
             && let Some(value) = key
                 .split('.')
@@ -198,7 +197,7 @@ impl Layer {
         Error::Value { origin, key, what }
     }
 
-    /// Lays this layer over what the weaker ones said.
+    /// Merges this layer over the weaker ones.
     pub(super) fn over(&self, below: &mut Table, origins: &mut Origins) {
         self.merge("", &self.table, below, origins);
     }
@@ -259,7 +258,7 @@ fn walk(
     }
 }
 
-/// Tables in lists have secrets and slips too.
+/// Tables in lists may have secrets and misspelt keys too.
 fn inner_tables(
     path: &Path,
     text: &str,

@@ -17,22 +17,21 @@ use super::secret::is_secret;
 use super::variable;
 use super::variable::Guess;
 
-/// The settings that hold, with their story.
+/// The effective settings, with the origin of each.
 #[derive(Clone, Debug)]
 pub struct Loaded<C> {
     pub config: C,
-    /// What is odd about the sources and does not stop anything, each a sentence.
+    /// Problems of the sources that stop nothing, one sentence each.
     pub warnings: Vec<String>,
     pub origins: Origins,
-    /// What the project's file says and nobody trusts.
+    /// Settings of an untrusted project that were ignored.
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Most keys of one source that are said to be unknown: a file that is none of ours must not bury
-/// everything else.
+/// Most unknown keys of one source that are reported: a wrong file must not flood the output.
 const MOST_UNKNOWN: usize = 20;
 
-/// Reads all layers and lays them over one another.
+/// Reads and merges all layers.
 pub fn load<C: Default + Serialize + DeserializeOwned>(
     sources: &Sources,
 ) -> Result<Loaded<C>, Error> {
@@ -52,8 +51,7 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
     if let Some(ProjectLayer { file, trusted }) = &sources.project {
         let mut layer = Layer::parse(file.path(), file.text().to_owned())?;
         if !trusted {
-            // Judged whole first: what does not fit is said with its line, whether it counts or
-            // not.
+            // Checked as a whole first, so that errors name a line even in ignored settings.
             layer
                 .check::<C>()
                 .map(drop)
@@ -93,8 +91,8 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
             Value::String(text) => variable::text::<C>(&flag.key, text, &origin, Guess::Text)?,
             other => variable::single::<C>(&flag.key, other.clone(), &origin)?,
         };
-        // A slip on the command line is at hand to be put right; in a file it may stem from another
-        // version.
+        // An unknown key on the command line is an error, since it is easy to correct; in a file it
+        // may be of another version, so it is a warning.
         if !layer.check::<C>()?.is_empty() {
             let near = known.near(&flag.key).map(str::to_owned);
             return Err(Error::UnknownKey {
@@ -151,8 +149,7 @@ impl Merged {
                     self.warnings.push(format!("{place}: {n_more} more keys of this source are unknown; is it meant for Podbay?"));
                 }
             }
-            // Half of an entry may stand in one file and half in another; whether both make a whole
-            // shows at the end.
+            // An entry may be split over two files; whether it is complete shows after merging.
             Err(error @ Error::Value { .. }) if error.is_half() => {
                 self.half = self.half.take().or(Some(error));
             }

@@ -1,11 +1,10 @@
-//! All settings, where each came from, and what is wrong with them.
+//! All settings, the origin of each, and errors in them.
 //!
-//! The keys themselves belong to the rooms: each has its own `Options`, with its defaults and its
-//! docs. Here they are put together, read in layers, and explained. Layers, the weakest first:
-//! defaults, the system's file, the user's file, the project's file, `--config`, the environment,
-//! flags. The project's own `.podbay/config.toml` comes with the code, and the agent may have
-//! written it: it may only make things tighter ([`Latitude`]) until the person has trusted it
-//! ([`Trust`]).
+//! Each module has its own `Options`, with defaults and docs. Here they are combined, read in
+//! layers, and explained. Layers, the weakest first: defaults, the system's file, the user's file,
+//! the project's file, `--config`, the environment, flags. The project's own `.podbay/config.toml`
+//! comes with the code, and the agent may have written it: it may only restrict ([`Latitude`])
+//! until the user trusts it ([`Trust`]).
 //!
 //! Start with [`Config`], then [`load`].
 

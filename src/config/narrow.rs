@@ -10,14 +10,14 @@ use super::key;
 use super::key::Known;
 use super::layer::Layer;
 
-/// A setting of a project that does not count because nobody trusts the file it stands in.
+/// A setting of an untrusted project that was ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassedOver {
     pub origin: Origin,
     pub key: String,
-    /// What the file says.
+    /// The value in the file.
     pub value: String,
-    /// What holds instead.
+    /// The effective value.
     pub holds: String,
     pub latitude: Latitude,
 }
@@ -43,7 +43,7 @@ impl fmt::Display for PassedOver {
     }
 }
 
-/// Takes out of a project's layer whatever would loosen what the weaker layers say, and returns it.
+/// Removes from a project's layer what would loosen the weaker layers, and returns it.
 pub(super) fn narrow(
     layer: &mut Layer,
     known: &Known,
@@ -86,7 +86,7 @@ pub(super) fn narrow(
     refused
 }
 
-/// Walks the values; what nobody knows stays, to be warned about, and means nothing.
+/// Visits the values; unknown keys stay, to be warned about, and have no effect.
 fn retain(
     parent: &str,
     table: &mut Table,

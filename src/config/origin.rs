@@ -37,8 +37,8 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Returns where the value of a key came from. Of a list that several layers add to, it is the
-    /// last one.
+    /// Returns where the value of a key came from; for a list that several layers add to, the last
+    /// one.
     pub fn of(&self, key: &str) -> &Origin {
         self.all(key).last().unwrap_or(&Origin::Default)
     }
@@ -56,7 +56,7 @@ impl Origins {
         self.by_key.entry(key.to_owned()).or_default().push(origin);
     }
 
-    /// Forgets a key and all below it.
+    /// Removes a key and all below it.
     pub(super) fn forget(&mut self, key: &str) {
         self.by_key.retain(|known, _| {
             known != key

@@ -12,15 +12,15 @@ use sha2::Sha256;
 
 use super::Error;
 
-/// Where a project keeps settings of its own.
+/// The path of a project's settings file.
 pub const PROJECT_FILE: &str = ".podbay/config.toml";
 const FOLDER: &str = ".podbay";
 const NAME: &str = "config.toml";
 
-/// A settings file is a page or two; one of a project may come from anybody.
+/// Most bytes of a project's settings file, which is untrusted.
 const LONGEST: u64 = 64 << 10;
 
-/// The settings file of a project, read once: what is shown, hashed and used are the same bytes.
+/// The settings file of a project, read once: the same bytes are shown, hashed and used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectFile {
     path: PathBuf,
@@ -28,10 +28,10 @@ pub struct ProjectFile {
 }
 
 impl ProjectFile {
-    /// Reads the file of a project folder; `None` where it has none.
+    /// Reads the file of a project folder; `None` if it has none.
     ///
-    /// The folder may have come from anybody, and a command may be at work in it: each part is
-    /// opened by its own name, no link is followed, and a pipe is not waited for.
+    /// The folder is untrusted, and a command may be changing it: each path component is opened
+    /// separately, no symlink is followed, and opening a FIFO does not block.
     pub fn read(project: &Path) -> Result<Option<Self>, Error> {
         let path = project.join(PROJECT_FILE);
         let refuse = |problem: &str| Error::Project {

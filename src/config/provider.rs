@@ -7,14 +7,14 @@ const NAME: &str = "llm.provider";
 const ENDPOINT: &str = "llm.endpoint";
 const MODEL: &str = "llm.model";
 const OWN_MODEL: &str = "inference.model";
-/// Keys that a provider decides.
+/// Keys that a provider sets.
 const DECIDED: [&str; 3] = [ENDPOINT, "llm.api_key_env", "llm.api_key_file"];
 
-/// Puts the settings of the chosen provider in their places.
+/// Copies the settings of the chosen provider to `[llm]`.
 ///
-/// An endpoint that a stronger layer names counts instead of the provider; two on one level are a
-/// contradiction. A key goes with the endpoint that it was named for: what `[llm]` says of one is
-/// forgotten, unless a flag or variable names it for this very run.
+/// An endpoint in a stronger layer overrides the provider; one in the same layer is an error. A key
+/// belongs to the endpoint it was named for: the key in `[llm]` is dropped, unless a flag or
+/// variable names it for this run.
 pub(super) fn choose(loaded: &mut Loaded<Config>) -> Result<(), Error> {
     let Some(name) = loaded
         .config
@@ -87,8 +87,7 @@ pub(super) fn choose(loaded: &mut Loaded<Config>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes `--model` for a model of whoever answers, where the settings name an endpoint and the
-/// command line does not.
+/// Applies `--model` to the endpoint, if the settings name one and the command line does not.
 pub(super) fn ask_for_model(loaded: &mut Loaded<Config>) {
     let flag = loaded.origins.of(OWN_MODEL).clone();
     if loaded.config.llm.endpoint.is_none() || !matches!(flag, Origin::Flag { .. }) {
@@ -101,7 +100,7 @@ pub(super) fn ask_for_model(loaded: &mut Loaded<Config>) {
     }
 }
 
-/// Refuses a price that cannot be one: below zero it would let a bounded run go on for ever.
+/// Refuses an invalid price: a negative one would let a bounded run continue forever.
 pub(super) fn check_price(loaded: &Loaded<Config>) -> Result<(), Error> {
     let Some((part, price)) = loaded.config.llm.price.mistake() else {
         return Ok(());
@@ -121,7 +120,7 @@ pub(super) fn check_price(loaded: &Loaded<Config>) -> Result<(), Error> {
 
 const FILE: u8 = 1;
 
-/// Returns how strong a layer is; files are not told apart.
+/// Returns the precedence of a layer; all files are equal.
 fn rank(origin: &Origin) -> u8 {
     match origin {
         Origin::Default => 0,
@@ -131,7 +130,7 @@ fn rank(origin: &Origin) -> u8 {
     }
 }
 
-/// A variable that many shells have set for something else.
+/// A variable that many shells have set for another purpose.
 fn alias() -> Origin {
     Origin::Environment {
         variable: "OPENAI_API_KEY".to_owned(),
@@ -289,8 +288,8 @@ base_url = "http://127.0.0.1:8000/v1"
             &flags,
             ("https://far.example/v1", Some("FAR_KEY"), Some("small")),
         );
-        // Without an endpoint it is our own server's, and a file's choice for that one is no wish
-        // for an endpoint's.
+        // Without an endpoint it selects our own server's model, and a file's choice of that does
+        // not apply to an endpoint.
         let config = load("", &[], &flags).expect("reads");
         assert_eq!(
             (config.llm.model, config.inference.model.as_deref()),

@@ -12,13 +12,13 @@ use super::key;
 use super::variable;
 use podbay_event::shown_address;
 
-/// All there is to know about one key.
+/// The documentation of one key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     pub key: String,
-    /// Null where nothing is set.
+    /// Null if it has none.
     pub default: Value,
-    /// What the key is for; empty where its owner says nothing.
+    /// What the key is for; empty if it is undocumented.
     pub doc: String,
     /// The variable that sets it.
     pub variable: String,
@@ -63,7 +63,7 @@ fn walk(key: &str, value: &Value, schema: Option<&Value>, all: &mut Vec<Setting>
     }
 }
 
-/// Renders every key with its value, where that came from and what it is for.
+/// Renders every key with its value, origin and documentation.
 pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String {
     let values = serde_json::to_value(&loaded.config)
         .expect("settings are made of tables, lists, strings and numbers");
@@ -77,7 +77,7 @@ pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String
         let origins = loaded.origins.all(&setting.key);
         let mut from: Vec<String> = origins.iter().map(Origin::to_string).collect();
         if from.is_empty() {
-            // A table of free names has origins below it.
+            // A table of free names has its origins below it.
             from.push(loaded.origins.of(&setting.key).to_string());
         }
         writeln!(
@@ -95,7 +95,7 @@ pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String
     text
 }
 
-/// Renders all settings as a page: `docs/configuration.md` holds it.
+/// Renders all settings as a Markdown page, `docs/configuration.md`.
 pub fn markdown<C: Default + Serialize + JsonSchema>() -> String {
     let mut text = String::new();
     let mut section = None;
@@ -140,10 +140,10 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// Leaves out of the addresses in a value what may be a password.
+/// Removes passwords from the URLs in a value.
 fn without_passwords(value: &Value) -> Value {
     match value {
-        // An image's name holds an `@` too, and nothing secret.
+        // An image's name has an `@` too, and no password.
         Value::String(text) if text.contains("://") => Value::String(shown_address(text)),
         Value::Array(values) => values.iter().map(without_passwords).collect(),
         Value::Object(fields) => fields

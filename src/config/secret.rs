@@ -19,7 +19,7 @@ const ENDS: [&str; 6] = [
 ];
 
 /// Returns whether a key's name says that its value is a secret. Names of files and variables that
-/// hold one are none.
+/// hold one are not.
 pub(super) fn is_secret(key: &str) -> bool {
     let name = key
         .rsplit_once('.')

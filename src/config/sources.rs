@@ -10,34 +10,33 @@ const SYSTEM_FILE: &str = "/etc/podbay/config.toml";
 /// Where settings are read from.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// May be missing, as may `user`.
+    /// Optional, like `user`.
     pub system: Option<PathBuf>,
     pub user: Option<PathBuf>,
     pub project: Option<ProjectLayer>,
-    /// `--config`; must be there.
+    /// `--config`; must exist.
     pub file: Option<PathBuf>,
-    /// Variables of the environment; those that concern no setting are passed over.
+    /// Environment variables; those that are no settings are ignored.
     pub variables: Vec<(String, String)>,
     pub flags: Vec<Flag>,
 }
 
-/// The settings that come with a project.
+/// The settings file of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectLayer {
     pub file: ProjectFile,
-    /// Whether the person trusts it; otherwise it only makes things tighter.
+    /// Whether the user trusts it; otherwise it can only restrict.
     pub trusted: bool,
 }
 
 /// A setting from the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flag {
-    /// As it was typed, such as `--memory`.
+    /// As typed, such as `--memory`.
     pub name: String,
     /// Such as `sandbox.memory`.
     pub key: String,
-    /// Text is taken as it is where the key wants text, and read as TOML where it wants something
-    /// else.
+    /// Text is used as it is if the key is a string, and parsed as TOML otherwise.
     pub value: Value,
 }
 
@@ -52,10 +51,9 @@ impl Flag {
 }
 
 impl Sources {
-    /// Finds the files by the environment. Nothing else is looked at: no `.env`, and nothing in a
-    /// project.
+    /// Finds the files by environment variables. No `.env` and nothing in a project is read.
     pub fn from_env(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        // A value that is no text is no setting of ours.
+        // A value that is not UTF-8 is no setting of ours.
         let variables: Vec<(String, String)> = variables
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

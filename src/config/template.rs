@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::Setting;
 use super::reference::settings;
 
-/// Renders a settings file that sets nothing: every key stands in it as a comment, with its default
-/// and what it is for.
+/// Renders a settings file that sets nothing: every key is commented out, with its default and
+/// documentation.
 ///
-/// The names of the tables are no comments, so that a line does what it says once its `#` is gone.
+/// The table headers are not commented out, so that a line takes effect once its `#` is removed.
 pub fn template<C: Default + Serialize + JsonSchema>() -> String {
     let mut sections: Vec<(String, Vec<Setting>)> = Vec::new();
     for setting in settings::<C>() {
@@ -24,7 +24,7 @@ pub fn template<C: Default + Serialize + JsonSchema>() -> String {
             None => sections.push((table, vec![setting])),
         }
     }
-    // What stands below the name of a table belongs to it, so the keys of no table come first.
+    // Keys below a header belong to its table, so top-level keys come first.
     sections.sort_by_key(|(table, _)| !table.is_empty());
     let mut text = String::new();
     for (table, keys) in sections {
@@ -47,7 +47,7 @@ pub fn template<C: Default + Serialize + JsonSchema>() -> String {
     text.trim_start_matches('\n').to_owned()
 }
 
-/// Returns a value as TOML writes it, `None` where nothing is set.
+/// Returns a value as TOML; `None` if it is not set.
 fn toml_of(value: &Value) -> Option<String> {
     toml::Value::try_from(value)
         .ok()

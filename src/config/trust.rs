@@ -1,7 +1,7 @@
-//! Whose project settings a person has read and accepted, kept in the state folder.
+//! Which project settings the user trusts, in the state folder.
 //!
-//! Trust belongs to one folder under one path and to the very bytes that were shown: another file,
-//! the same file changed, the folder moved, or another folder where it was have to be trusted anew.
+//! Trust is bound to one folder at one path and to the exact bytes that were shown: a changed file,
+//! a moved folder, or another folder at the path must be trusted again.
 
 use std::fs;
 use std::fs::File;
@@ -20,15 +20,15 @@ use super::Error;
 use super::ProjectFile;
 use super::project::hash;
 
-/// Longest record that is read: a settings file as JSON writes it, and room for its path.
+/// Most bytes of a record: a settings file as JSON, and its path.
 const LONGEST: u64 = 1 << 20;
 
-/// What a person thinks of a project's settings file.
+/// Whether the user trusts a project's settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// These very bytes were trusted.
+    /// These exact bytes are trusted.
     Trusted,
-    /// Others were; this is what they said.
+    /// Other bytes are trusted; this is their text.
     Changed {
         before: String,
     },
@@ -41,7 +41,7 @@ pub struct Trust {
     folder: PathBuf,
 }
 
-/// What was trusted.
+/// A trusted file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trusted {
     /// The project's folder.
@@ -56,7 +56,8 @@ impl Trust {
         Self { folder }
     }
 
-    /// Returns how a project's file stands; `key` names the folder whatever its path is.
+    /// Returns whether a project's file is trusted; `key` identifies the folder independent of its
+    /// path.
     pub fn standing(
         &self,
         key: &str,
@@ -83,7 +84,7 @@ impl Trust {
         };
         let text =
             serde_json::to_vec(&record).map_err(|error| failed("write", &path)(error.into()))?;
-        // Made with mode 0600, and never there in part.
+        // Written atomically, with mode 0600.
         let write = || -> io::Result<()> {
             let mut new = tempfile::NamedTempFile::new_in(&self.folder)?;
             new.write_all(&text)?;
@@ -94,7 +95,7 @@ impl Trust {
         write().map_err(failed("write", &path))
     }
 
-    /// Takes trust back; returns whether there was any.
+    /// Revokes trust; returns whether there was any.
     pub fn revoke(&self, key: &str) -> Result<bool, Error> {
         let path = self.record(key);
         match fs::remove_file(&path) {
@@ -104,7 +105,7 @@ impl Trust {
         }
     }
 
-    /// Returns everything that is trusted, by the projects' paths.
+    /// Returns all trusted files, sorted by the projects' paths.
     pub fn list(&self) -> Result<Vec<Trusted>, Error> {
         let entries = fs::read_dir(&self.folder).map_err(failed("list", &self.folder))?;
         let mut all = Vec::new();
@@ -123,7 +124,7 @@ impl Trust {
     }
 }
 
-/// Reads a record. One that is not whole says nothing, and then nothing is trusted.
+/// Reads a record. A damaged one is ignored, so that its file is not trusted.
 fn read(path: &Path) -> Result<Option<Trusted>, Error> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file: File = match OpenOptions::new().read(true).custom_flags(flags).open(path) {

@@ -10,7 +10,7 @@ use super::layer::Layer;
 use super::secret::is_secret;
 
 const PREFIX: &str = "PODBAY_";
-/// What other tools call these settings. They are weaker than our own variables.
+/// Other tools' names for these settings. They are weaker than our own variables.
 const ALIAS_BASE_URL: &str = "OPENAI_BASE_URL";
 const ALIASES: [(&str, &str); 2] = [(ALIAS_BASE_URL, ENDPOINT), ("OPENAI_MODEL", MODEL)];
 const ALIAS_KEY: &str = "OPENAI_API_KEY";
@@ -19,7 +19,7 @@ const MODEL: &str = "llm.model";
 const KEY_VARIABLE: &str = "llm.api_key_env";
 const KEY_FILE: &str = "llm.api_key_file";
 
-/// Makes layers of the variables that name a setting, and warnings of those that nearly do.
+/// Makes layers of the variables that are settings, and warnings about misspelt ones.
 pub(super) fn layers<C: DeserializeOwned>(
     variables: &[(String, String)],
     known: &Known,
@@ -70,7 +70,7 @@ pub(super) fn layers<C: DeserializeOwned>(
             }
             layers.push(text::<C>(key, value, &from(variable), Guess::Toml)?);
         } else if variable == "PODBAY_LLM_API_KEY" && known.has(KEY_VARIABLE) {
-            // The key itself stays where it is; the settings only learn its place.
+            // The settings name the variable and do not contain the key.
             layers.push(single::<C>(
                 KEY_VARIABLE,
                 Value::String(variable.clone()),
@@ -100,13 +100,13 @@ pub(super) fn name_of(key: &str) -> String {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guess {
-    /// A variable: `5` is a number, unless the key wants text.
+    /// A variable: `5` is a number, unless the key is a string.
     Toml,
-    /// A flag: `5` is text, unless the key wants a number.
+    /// A flag: `5` is a string, unless the key is a number.
     Text,
 }
 
-/// Makes a layer of a value that came as text, in the first reading that fits the key.
+/// Makes a layer of a textual value, using the first interpretation that fits the key.
 pub(super) fn text<C: DeserializeOwned>(
     key: &str,
     value: &str,
@@ -152,11 +152,11 @@ fn from(variable: &str) -> Origin {
     }
 }
 
-/// Returns whether `OPENAI_API_KEY` goes with the endpoint.
+/// Returns whether `OPENAI_API_KEY` applies to the endpoint.
 ///
-/// Many shells have that variable set for other tools. A key must not go to an endpoint that it was
-/// not meant for: so it counts where the endpoint comes from `OPENAI_BASE_URL` or is the one of
-/// that company, and never where a key is named already.
+/// Many shells have that variable set for other tools, and a key must not be sent to an endpoint it
+/// was not meant for: it applies only if the endpoint comes from `OPENAI_BASE_URL` or is OpenAI's,
+/// and no key is configured.
 fn key_is_meant<'a>(
     files: &Table,
     flags: &[Flag],
@@ -193,8 +193,8 @@ fn key_is_meant<'a>(
     }
 }
 
-/// Warns of a variable that begins like a setting and is none. Others of our prefix (`PODBAY_HOME`)
-/// have other uses.
+/// Warns about a variable that starts like a setting and is none. Others with our prefix
+/// (`PODBAY_HOME`) have other uses.
 fn misspelt(variable: &str, known: &Known) -> Option<String> {
     let rest = variable.strip_prefix(PREFIX)?.to_ascii_lowercase();
     let (section, name) = rest.split_once('_')?;

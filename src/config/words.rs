@@ -1,8 +1,6 @@
-//! What the reader of TOML says of a value that does not fit, in words for a person: its own speak
-//! of the program's types.
+//! Rewords errors of the TOML parser, which name Rust types.
 
-/// Returns such a text in other words; what is not about a value's kind stays as it is. `key` is
-/// where the value stands.
+/// Rewords an error about a value's type; others stay as they are. `key` is the value's place.
 pub(super) fn plain(message: &str, key: &str) -> String {
     let message = message.replace('\n', ", ");
     if let Some((word, choice)) = message
@@ -17,8 +15,7 @@ pub(super) fn plain(message: &str, key: &str) -> String {
     let rest = message
         .strip_prefix("invalid type: ")
         .or_else(|| message.strip_prefix("invalid value: "));
-    // What was found is shown as it stands there, and may hold anything; what is wanted is the
-    // program's own and does not.
+    // The found value may contain anything; the expected type is our own text and does not.
     match rest.and_then(|rest| rest.rsplit_once(", expected ")) {
         Some((found, wanted)) => format!(
             "{} does not fit: write {}",
