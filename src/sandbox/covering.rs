@@ -1,9 +1,9 @@
-//! How a box comes to cover what the project has to be covered, without waiting for a look at the
-//! project where nothing has changed.
+//! Starts sandboxes with the right masks, without waiting for a search of the project if nothing
+//! has changed.
 //!
-//! A box starts with what the last one covered, and its guest looks through the project before
-//! anything can run there. Where it finds something else, the box is made anew. Only in one that
-//! was there before, that of `podbay up`, a guest's word would not do; there the keeper looks.
+//! A sandbox starts with the masks of the last one, and its guest searches the project before any
+//! command runs. If the result differs, the sandbox is replaced. In a running sandbox, that of
+//! `podbay up`, the guest is not trusted with this; there the keeper searches.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,14 +49,13 @@ use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::TurnAnswer;
 use podbay_wire::keep::TurnOrder;
 
-/// How often a box is made for one start; somebody changes the project under our hands when these
-/// do not do.
+/// Attempts of one start; if they do not suffice, the project is being changed all the time.
 const MOST_TRIES: u32 = 4;
 
-/// How long the search through what is left may take.
+/// Time limit for searching the rest.
 const SEARCH: Duration = Duration::from_mins(10);
 
-/// What came of the search through what there was no time for before the first command.
+/// The result of searching what there was no time for before the first command.
 pub(super) struct Searched {
     pub(super) hidden: Vec<String>,
     pub(super) read_only: Vec<String>,
@@ -64,7 +63,7 @@ pub(super) struct Searched {
     pub(super) is_whole: bool,
 }
 
-/// What a session's boxes have to cover, and the keeper, once there is one.
+/// The masks of a session's sandboxes, and its keeper, once there is one.
 pub(super) struct Covering {
     find: FindOrder,
     record: Record,
@@ -75,25 +74,25 @@ pub(super) struct Covering {
 #[derive(Default)]
 struct State {
     keeper: Option<Keeper>,
-    /// What the last box covers.
+    /// The masks of the last sandbox.
     covers: Option<Covers>,
     warnings: Vec<String>,
-    /// Whether all of the project was looked through since the session began, and whether it had
-    /// been before.
+    /// Whether the whole project was searched since the session began, and whether it had been
+    /// before.
     is_whole: bool,
     was_whole: bool,
-    /// What the last look from outside of the box would hide.
+    /// The masks by the last search from outside of the sandbox.
     seen: Option<Covers>,
-    /// What a person should know of that.
+    /// Notes for the user about that.
     news: Vec<String>,
-    /// What is hidden in the project that commands work on a copy of.
+    /// Masked files of a project whose copy the commands work on.
     renamed: Renamed,
-    /// What a box of the session hid and its commands took away in their copy: nothing in the
-    /// project is seen there again.
+    /// Masked files that commands removed in their copy: the project's own do not show through
+    /// there again.
     taken_away: BTreeSet<String>,
 }
 
-/// What a box is made with.
+/// The parameters of a sandbox to start.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     engine: &'a Engine,
@@ -105,22 +104,22 @@ struct Asked<'a> {
     cancel: &'a CancellationToken,
 }
 
-/// A box, and what it should have covered.
+/// A sandbox, and the masks it should have had.
 struct Attempt {
     running: Running,
     looked: Looked,
 }
 
-/// What came of a look at the project.
+/// The result of a search.
 struct Looked {
     covers: Covers,
     warnings: Vec<String>,
-    /// Whether there was time for all of it.
+    /// Whether it was complete.
     is_whole: bool,
 }
 
 impl Looked {
-    /// Adds what no box and no keeper sees.
+    /// Adds what neither a sandbox nor a keeper can see.
     fn of(spec: &Spec, mut found: FindResult) -> Self {
         let outside = outside(
             &spec.project,
@@ -152,8 +151,8 @@ impl Looked {
 }
 
 impl State {
-    /// Notes what the box before hid that is not in the copy any more though it is in the project:
-    /// what the person takes away there may come back, and shows through then.
+    /// Records which masked files of the last sandbox are missing in the copy but not in the
+    /// project: the user may delete and create them again, and then they show through.
     fn note_taken_away(&mut self, project: &Path, covers: &Covers) {
         let Some(before) = &self.covers else { return };
         let is_taken_away = |path: &&String| {
@@ -187,7 +186,7 @@ impl Covering {
         }
     }
 
-    /// Tells the keeper where a turn begins or ends. One that has ended is started anew.
+    /// Tells the keeper that a turn begins or ends. An ended keeper is restarted.
     pub(super) async fn turn(
         &self,
         engine: &Engine,
@@ -214,7 +213,7 @@ impl Covering {
         answer
     }
 
-    /// Tells the keeper where a session begins or ends whose changes are held back.
+    /// Tells the keeper that a session under review begins or ends.
     pub(super) async fn review(
         &self,
         engine: &Engine,
@@ -235,7 +234,7 @@ impl Covering {
                 cancel,
             )
             .await;
-        // What the person does in the project is seen by commands only where that shows through.
+        // Commands see the user's changes only where the project shows through.
         if is_end && answer.is_ok() && spec.review.as_ref().is_some_and(Held::is_laid_over) {
             self.see_below(&mut *self.state.lock().await, spec, cancel)
                 .await;
@@ -263,14 +262,14 @@ impl Covering {
             | Err(Error::Keeper {
                 source: LineError::Failed { .. },
             }) => state.keeper = Some(keeper),
-            // Its answer may still come.
+            // A late answer would be mistaken for the next one's.
             Err(_) => keeper.discard(engine).await,
         }
         answer
     }
 
-    /// Looks from outside of the box, for the next one: a guest cannot tell whether what it does
-    /// not see is still worth hiding, and what came since is not hidden from it.
+    /// Searches from outside of the sandbox, for the next one: a guest cannot tell whether masked
+    /// files still need it, and new ones are not masked for it yet.
     async fn see(&self, state: &mut State, cancel: &CancellationToken) {
         let (Some(mut keeper), Some(covers)) = (state.keeper.take(), &state.covers) else {
             return;
@@ -285,7 +284,7 @@ impl Covering {
             self.remember(&seen, found.is_whole);
             let new = seen.newly_hidden(before);
             if !new.is_empty() {
-                // Of what nobody had looked at nobody knows when it came.
+                // It is unknown when files appeared that were not searched before.
                 let why = if state.is_whole {
                     "came after the sandbox was made"
                 } else {
@@ -299,8 +298,8 @@ impl Covering {
         }
     }
 
-    /// Looks at the project that shows through in what commands worked on: nothing there has told
-    /// what the person did meanwhile.
+    /// Searches the project below a copy-on-write view: nothing in the view tells what the user
+    /// changed meanwhile.
     async fn see_below(&self, state: &mut State, spec: &Spec, cancel: &CancellationToken) {
         let (Some(mut keeper), Some(covers)) = (state.keeper.take(), &state.covers) else {
             return;
@@ -350,13 +349,13 @@ impl Covering {
         }
     }
 
-    /// Whether a session is to look through what there was no time for before its first command.
+    /// Returns whether a session must search what there was no time for before its first command.
     pub(super) async fn is_to_be_searched(&self) -> bool {
         self.purpose != Purpose::Look && !self.state.lock().await.is_whole
     }
 
-    /// Looks through all of the project, once, by a keeper of its own. The next box covers what it
-    /// finds; returns what is to be said of that, if anything was found.
+    /// Searches the whole project once, with a keeper of its own. The next sandbox masks what it
+    /// finds; returns a note, if something was found.
     pub(super) async fn search(
         &self,
         made: &Made,
@@ -369,7 +368,7 @@ impl Covering {
             labels,
             ..
         } = made;
-        // In a copy are the session's own doings; what it is a copy of tells what is the person's.
+        // A copy has the session's changes; the original tells which files are the user's.
         let spec = &spec.in_place();
         let known = self.state.lock().await.covers.clone().unwrap_or_default();
         let mut keeper = Keeper::start(engine, spec, labels, Purpose::Look, within, cancel).await?;
@@ -403,7 +402,7 @@ impl Covering {
         };
         let (hidden, read_only) = (seen.newly_hidden(&known), seen.newly_read_only(&known));
         state.is_whole |= is_whole;
-        // It may have been made anew meanwhile, and have found more.
+        // The sandbox may have been replaced meanwhile, with more masks.
         let covers = state.covers.as_ref().map_or_else(
             || seen.clone(),
             |covers| {
@@ -424,7 +423,7 @@ impl Covering {
         })
     }
 
-    /// Returns what a person should know that came out since it was last asked.
+    /// Returns and clears the notes for the user.
     pub(super) async fn news(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().await.news)
     }
@@ -444,8 +443,8 @@ impl Covering {
         self.record.write(covers, &self.find, is_whole);
     }
 
-    /// Makes a box, or joins that of `podbay up`, that covers what is to be covered now. What is to
-    /// be said of one that was not joined goes into `beside`.
+    /// Starts a sandbox with the right masks, or joins that of `podbay up`. Notes about a sandbox
+    /// that was not joined go into `beside`.
     pub(super) async fn make(
         &self,
         made: &Made,
@@ -475,7 +474,7 @@ impl Covering {
         let mut n_tries = 1;
         loop {
             let covering = spec.covering(&covers);
-            // What this box covers cannot be judged from in there either.
+            // The guest cannot judge what is masked for it either.
             let find = &self.knowing(&known.and(&covers));
             let asked = Asked {
                 engine,
@@ -502,7 +501,8 @@ impl Covering {
                         Err(error) => Err(error),
                     }
                 }
-                // Told with the first box; one that takes its place is beside the same environment.
+                // Said with the first sandbox only; its replacements are beside the same shared
+                // one.
                 environment::Present::Other(words) => {
                     let _ = beside.set(words);
                     Box::pin(self.start(asked)).await
@@ -513,7 +513,7 @@ impl Covering {
             n_tries += 1;
             covers = match made {
                 Ok(attempt) => {
-                    // A box that somebody else keeps has nothing of the session's.
+                    // A shared sandbox has nothing of the session's.
                     let lent = match git.filter(|_| attempt.running.owned) {
                         Some(git) => git.lent().await,
                         None => None,
@@ -525,7 +525,7 @@ impl Covering {
                         is_whole,
                     } = attempt.looked;
                     if seen == covers && uncovered.is_ok() {
-                        // What lies in a copy tells nothing of the project.
+                        // A copy tells nothing about the project.
                         if spec.review.is_none() {
                             self.remember(&covers, is_whole);
                         }
@@ -546,7 +546,7 @@ impl Covering {
                 }
                 Err(error) if is_last || cancel.is_cancelled() => return Err(error),
                 Err(Error::Uncovered { .. }) => Covers::default(),
-                // What it was to cover was a guess, which may be what was wrong with it.
+                // The masks were a guess, which may be the cause.
                 Err(Error::Engine { .. } | Error::OtherFiles { .. })
                     if covers != Covers::default() =>
                 {
@@ -557,8 +557,8 @@ impl Covering {
         }
     }
 
-    /// Starts a box. Its own guest looks before anything runs there, so that nobody waits for
-    /// another container.
+    /// Starts a sandbox. Its own guest searches before anything runs, which needs no second
+    /// container.
     async fn start(&self, asked: Asked<'_>) -> Result<Attempt, Error> {
         let Asked {
             engine,
@@ -577,7 +577,7 @@ impl Covering {
             None => docker::start(engine, spec, labels, find, within, cancel).await?,
         };
         let mut found = running.found.take().unwrap_or_default();
-        // The settings that name it are hidden from the guest there.
+        // The repository settings are masked for the guest.
         if let Some(git) = git {
             let obeyed = git.obeyed().await;
             for (list, more) in [
@@ -595,10 +595,10 @@ impl Covering {
         })
     }
 
-    /// Starts a box that works on a copy of the project. That it is one of this project a keeper
-    /// says, which has both before it.
+    /// Starts a sandbox on a copy of the project. A keeper that sees both confirms that it is a
+    /// copy of this project.
     async fn start_copy(&self, state: &mut State, asked: Asked<'_>) -> Result<Attempt, Error> {
-        // Both would fill it.
+        // Both would fill the volume.
         guest_volume::ready(asked.engine, asked.spec, asked.cancel).await?;
         let starting = Box::pin(self.start(asked));
         let looking = Box::pin(self.look(state, asked));
@@ -619,8 +619,8 @@ impl Covering {
         }
     }
 
-    /// Joins a box in which commands have run: what must be covered there is for a keeper to say,
-    /// which looks meanwhile.
+    /// Joins a running sandbox: since commands have run there, a keeper searches for masks
+    /// meanwhile.
     async fn join(
         &self,
         state: &mut State,
@@ -675,7 +675,7 @@ impl Covering {
                     state.keeper = Some(keeper);
                     break found;
                 }
-                // Its answer may still come: another one takes its place.
+                // A late answer would be mistaken for the next one's.
                 Err(error) => {
                     keeper.discard(engine).await;
                     if is_new || cancel.is_cancelled() {
@@ -691,7 +691,7 @@ impl Covering {
         }
     }
 
-    /// Returns what the box hides, and what a person should know of what it cannot cover.
+    /// Returns the masked paths, and warnings about what cannot be masked.
     pub(super) async fn told(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state.lock().await;
         let words = if self.purpose == Purpose::Look {
@@ -723,8 +723,7 @@ impl Covering {
     }
 }
 
-/// Returns the same box covering what there is to cover now: for one that is made for whoever comes
-/// later.
+/// Returns the spec with the present masks, for a sandbox that others join later.
 #[boxed]
 pub async fn look_through(
     engine: &Engine,
@@ -802,7 +801,7 @@ mod tests {
         state.note_taken_away(place.path(), &covers(&[]));
         state.covers = Some(covers(&["moved.env", "kept.env", "gone.env"]));
         state.note_taken_away(place.path(), &covers(&["kept.env", "new/moved.env"]));
-        // The person may make `gone.env` again, and commands would see it.
+        // The user may create `gone.env` again, and commands would see it.
         assert_eq!(state.taken_away, BTreeSet::from(["moved.env".to_owned()]));
     }
 }

@@ -1,9 +1,9 @@
-//! What of a project is covered in a box: secrets are hidden from it, and what programs on the host
-//! run by themselves is read-only in it.
+//! What is masked or read-only in a sandbox: secrets are masked, and auto-run files of the host are
+//! read-only.
 //!
-//! The engine mounts both by paths as they are seen inside, so that nothing is looked up on the
-//! host that somebody could swap meanwhile, and an absent path is passed over. What becomes of the
-//! mounts later is watched by the guest, which ends its box when one is gone.
+//! The engine mounts both by their paths inside the container, so that no host path is resolved
+//! that a command could replace, and missing paths are ignored. The guest watches the mounts, and
+//! ends its sandbox when one is gone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,34 +20,34 @@ use podbay_wire::keep::FindOrder;
 use podbay_wire::keep::FindResult;
 use podbay_wire::keep::KnownProtected;
 
-/// Longest record that is read.
+/// Most bytes of a record.
 const LONGEST: u64 = 4 << 20;
 
-/// Most folders that are made places of their own, so that nobody moves away what is read-only
-/// below them.
+/// Most folders that are mounted onto themselves, so that what is read-only below them cannot be
+/// moved away.
 const MOST_FOLDERS: usize = 64;
 
-/// What is said where not all was looked through before the first command: of a session, which goes
-/// on with that, and of all others.
+/// The message where the search before the first command was incomplete: for a session, which
+/// continues it, and for others.
 pub(super) const SEARCHED_ON: &str = "there was not enough time to look through the whole project for secrets and repositories before the first \
                                       command: the rest is looked through meanwhile, and until then commands can read, or change, what is not found; a larger `sandbox.look_ms` gives \
                                       the first look more time";
 pub(super) const NOT_SEARCHED: &str = "there was not enough time to look through the whole project for secrets and repositories: those that were not found can be read, or \
                                        changed, by commands; a larger `sandbox.look_ms` gives it more, and a session looks through all of it once";
 
-/// Where the project is in a box.
+/// Where a sandbox mounts the project.
 const WORKSPACE: &str = "/workspace";
 
-/// What one box covers; paths from the project's folder.
+/// The masks of one sandbox; paths relative to the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Covers {
-    /// Files read empty, folders are empty.
+    /// Files read as empty, folders are empty.
     hidden: Vec<String>,
     read_only: Vec<String>,
 }
 
 impl Covers {
-    /// Returns what is to be covered, and what a person should know of what cannot be.
+    /// Returns the masks for a search result, and warnings about what cannot be masked.
     pub(super) fn of(found: &FindResult) -> (Self, Vec<String>) {
         let mut unnamed = Vec::new();
         let mut texts = |paths: Vec<&BytesPath>| -> Vec<String> {
@@ -63,8 +63,7 @@ impl Covers {
         };
         let mut hidden = texts(found.secrets.iter().map(|secret| &secret.path).collect());
         let mut read_only = texts(found.auto_run.iter().chain(&found.repositories).collect());
-        // What lies in a hidden folder is not there for anybody, nor could anything be mounted on
-        // it.
+        // Nothing below a masked folder is visible, nor can anything be mounted there.
         let is_within = |path: &String| {
             found
                 .secrets
@@ -103,15 +102,15 @@ impl Covers {
         (covers, warnings)
     }
 
-    /// Returns the same for a view whose changes are held back: what runs on the host is writable
-    /// there, as `git checkout` needs it, and waits at the apply.
+    /// Returns the masks for a copy-on-write view: auto-run files are writable there, as `git
+    /// checkout` needs it, and are checked when changes are applied.
     #[must_use]
     pub(super) fn in_view(mut self) -> Self {
         self.read_only.retain(|path| path.ends_with("/.git"));
         self
     }
 
-    /// Returns what either of the two covers.
+    /// Returns the union of both.
     pub(super) fn and(&self, other: &Self) -> Self {
         let join = |one: &[String], other: &[String]| {
             one.iter()
@@ -127,7 +126,7 @@ impl Covers {
         }
     }
 
-    /// Returns it as what is known from before.
+    /// Returns them as known paths for a search.
     pub(super) fn known(&self) -> KnownProtected {
         let paths = |texts: &[String]| {
             texts
@@ -141,8 +140,8 @@ impl Covers {
         }
     }
 
-    /// Returns what is hidden here and was not there, but for the settings of repositories: of one
-    /// that was made meanwhile more is told.
+    /// Returns what is masked here but was not before, without repository settings: a repository
+    /// created meanwhile is reported in other ways.
     pub(super) fn newly_hidden(&self, before: &Self) -> Vec<String> {
         self.hidden
             .iter()
@@ -151,7 +150,7 @@ impl Covers {
             .collect()
     }
 
-    /// Returns what is read-only here and was not there.
+    /// Returns what is read-only here but was not before.
     pub(super) fn newly_read_only(&self, before: &Self) -> Vec<String> {
         self.read_only
             .iter()
@@ -160,25 +159,25 @@ impl Covers {
             .collect()
     }
 
-    /// Returns what commands cannot read, for a person to see.
+    /// Returns the paths that commands cannot read, for display.
     pub(super) fn hidden(&self) -> &[String] {
         &self.hidden
     }
 
-    /// Returns whether commands cannot read what is there, or what it is in.
+    /// Returns whether a path, or a folder above it, is masked.
     pub(super) fn hides(&self, path: &str) -> bool {
         Path::new(path)
             .ancestors()
             .any(|above| self.hidden.iter().any(|hidden| Path::new(hidden) == above))
     }
 
-    /// Returns the repositories below the top that were found, as paths of their `.git`, which may
-    /// be a file.
+    /// Returns the nested repositories that were found, as paths of their `.git`, which may be a
+    /// file.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &String> {
         self.read_only.iter().filter(|path| path.ends_with("/.git"))
     }
 
-    /// Returns whether no folder above a path can be moved away with it.
+    /// Returns whether no folder above a path can be renamed.
     pub(super) fn is_held(&self, path: &str) -> bool {
         let movable = self.movable();
         !movable
@@ -196,10 +195,9 @@ impl Covers {
             .map(|path| format!("{WORKSPACE}/{path}"))
     }
 
-    /// Returns the folders between the project's own and what is covered. Mounted onto themselves
-    /// they cannot be renamed: otherwise a command would move the folder away, with the mount in
-    /// it: what is read-only would have another one in its place, and a secret would be found by
-    /// nobody where it lies then.
+    /// Returns the folders between the project's own and masked paths. Mounted onto themselves they
+    /// cannot be renamed: otherwise a command could move the folder away with its mount, put a new
+    /// file at a read-only path, and hide a secret from the next search.
     pub(super) fn held_folders(&self) -> Vec<String> {
         let mut folders = self.folders();
         folders.truncate(MOST_FOLDERS);
@@ -228,7 +226,7 @@ impl Covers {
             .flat_map(above)
             .filter(|folder| !first.contains(folder))
             .collect();
-        // In what is read-only nothing can be moved.
+        // Nothing can be renamed inside of a read-only folder.
         let is_fixed = |folder: &String| {
             self.read_only.iter().any(|path| {
                 path == folder || is_below(folder, &BytesPath::from_bytes(path.as_bytes()))
@@ -241,7 +239,7 @@ impl Covers {
             .collect()
     }
 
-    /// Returns where the box must have mounts of its own.
+    /// Returns the mount points that the sandbox must have.
     pub(super) fn places(&self) -> BTreeSet<BytesPath> {
         let held = self.held_folders();
         self.covered()
@@ -253,7 +251,7 @@ impl Covers {
             .collect()
     }
 
-    /// Returns those of them that are hidden or read-only.
+    /// Returns those of them that are masked or read-only.
     pub(super) fn covered(&self) -> BTreeSet<BytesPath> {
         self.hidden
             .iter()
@@ -269,8 +267,8 @@ fn is_below(path: &str, folder: &BytesPath) -> bool {
         .is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Where it is remembered what the last box of a project covered, so that the next one need not
-/// wait for a look.
+/// Remembers the masks of a project's last sandbox, so that the next one need not wait for a
+/// search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     file: PathBuf,
@@ -281,13 +279,13 @@ pub(super) struct Record {
 struct Written {
     project: String,
     covers: Covers,
-    /// The patterns by which files were found to be read-only.
+    /// The patterns of read-only files at that time.
     #[serde(default)]
     auto_run: Vec<String>,
-    /// Exceptions from what is hidden, as they were then.
+    /// The exceptions from masking at that time.
     #[serde(default)]
     reveal: Vec<String>,
-    /// Whether all of the project was looked through at some time, by the same patterns.
+    /// Whether the whole project was searched, by the same patterns.
     #[serde(default)]
     is_whole: bool,
 }
@@ -300,9 +298,8 @@ impl Record {
         }
     }
 
-    /// Returns what is remembered. It is a guess, so that one that cannot be read is none. What was
-    /// read-only by a pattern that the settings have no longer is left out with all others, to be
-    /// found again.
+    /// Returns the remembered masks. They are a guess, so an unreadable record counts as none.
+    /// Read-only files are dropped if a pattern was removed from the settings, and found again.
     pub(super) fn read(&self, auto_run: &[String]) -> Covers {
         let Some(written) = self.written() else {
             return Covers::default();
@@ -317,8 +314,7 @@ impl Record {
         written.covers
     }
 
-    /// Returns whether all of the project was looked through for what is remembered, by the same
-    /// patterns.
+    /// Returns whether the whole project was searched for them, by the same patterns.
     pub(super) fn is_whole(&self, find: &FindOrder) -> bool {
         self.written().is_some_and(|written| {
             written.is_whole && written.auto_run == find.auto_run && written.reveal == find.reveal
@@ -335,9 +331,9 @@ impl Record {
         written.filter(|written| written.project == self.project)
     }
 
-    /// Remembers what a box covers; where that fails the next one starts a little later.
+    /// Remembers the masks of a sandbox; if that fails the next one starts a little later.
     ///
-    /// `is_whole`: whether all of the project was looked through for it.
+    /// `is_whole` says whether the whole project was searched.
     pub(super) fn write(&self, covers: &Covers, find: &FindOrder, is_whole: bool) {
         let is_whole = is_whole || self.is_whole(find);
         let (auto_run, reveal) = (find.auto_run.clone(), find.reveal.clone());
@@ -487,7 +483,7 @@ mod tests {
         let (covers, _) = Covers::of(&found(&[".env"], &[]));
         record.write(&covers, &by(&[]), false);
         assert_eq!(record.read(&by(&[]).auto_run), covers);
-        // The folder is gone, and another one got its inode.
+        // The folder was removed, and another one got its inode.
         assert_eq!(
             Record {
                 project: "/b".to_owned(),
@@ -528,7 +524,7 @@ mod tests {
         record.write(&covers, &by(&[".envrc"]), false);
         assert!(!record.is_whole(&by(&[".envrc"])));
         record.write(&covers, &by(&[".envrc"]), true);
-        // A look that has no time to go so far takes nothing from it.
+        // An incomplete search does not change that.
         record.write(&covers, &by(&[".envrc"]), false);
         assert!(record.is_whole(&by(&[".envrc"])) && !record.is_whole(&by(&[".envrc", ".vscode"])));
         assert!(

@@ -1,6 +1,5 @@
-//! Where hidden files of the project went that the person renames while commands work on what is
-//! laid over it: they see them there under the new name, and what covers the old one stays in its
-//! place, so that nothing tells of it.
+//! Tracks masked files that the user renames while commands work on a copy-on-write view: commands
+//! see them under the new name, and the mask of the old name stays, so nothing else tells of it.
 
 use std::fs;
 use std::fs::File;
@@ -11,28 +10,27 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Files and folders that are hidden from commands, each held so that the kernel tells what it is
-/// called.
+/// Masked files and folders, each held open so that the kernel tells its present name.
 #[derive(Debug, Default)]
 pub(super) struct Renamed(Vec<Held>);
 
 #[derive(Debug)]
 struct Held {
-    /// From the project's folder.
+    /// Relative to the project.
     path: String,
     file: File,
-    /// Where it was, from the root.
+    /// Its path from the root when it was opened.
     was: PathBuf,
 }
 
 impl Renamed {
-    /// Watches what has these paths in the project, beside what is watched already.
+    /// Watches these paths of the project, in addition to those watched already.
     pub(super) fn watch(&mut self, project: &Path, hidden: &[String]) {
         for path in hidden {
             if self.0.iter().any(|held| held.path == *path) {
                 continue;
             }
-            // What is not there now is of the session's own doing.
+            // A missing path was created by the session itself.
             let opened = OpenOptions::new()
                 .read(true)
                 .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
@@ -48,14 +46,13 @@ impl Renamed {
         }
     }
 
-    /// Returns what is called otherwise by now, each with its new path, and is in the project
-    /// still.
+    /// Returns the files that were renamed within the project, with old and new paths.
     pub(super) fn now(&self, project: &Path) -> Vec<(String, String)> {
         let renamed = self.0.iter().filter_map(|held| {
-            // One that is gone has no name.
+            // A deleted file has no name.
             let is_there = held.file.metadata().is_ok_and(|facts| facts.nlink() > 0);
             let now = name_of(&held.file).filter(|now| is_there && *now != held.was)?;
-            // Its name may have become another file's, beside which it is gone.
+            // Its name may belong to another file by now.
             let is_it = fs::symlink_metadata(&now).is_ok_and(|there| {
                 held.file
                     .metadata()

@@ -1,10 +1,9 @@
-//! Changes that are held back until a person accepts them.
+//! Changes that are pending review.
 //!
-//! A session works on a file system that is laid over the project: what it changes lies in a volume
-//! of its own, and the project stays as it is. Where nothing can be laid over it, the whole project
-//! is copied. The volumes carry the session's name and stay until what is in them is accepted or
-//! discarded. The keeper sees the copy read-only, and the project beside it; what it does with them
-//! is `guest::keep::review`.
+//! A session works on an overlay over the project: its changes are in a volume of its own, and the
+//! project stays as it is. Where no overlay is possible, the whole project is copied. The volumes
+//! carry the session's name and stay until the changes are applied or discarded. The keeper sees
+//! the copy read-only, and the project beside it; its part is `guest::keep::review`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -40,23 +39,23 @@ use podbay_guest as guest;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewOrder;
 
-/// How often a volume is tried to be removed whose last container is just going.
+/// Attempts to remove a volume whose last container is just ending.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A review whose volumes are there.
+/// A review whose volumes exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldReview {
     pub session: SessionId,
-    /// Where the project was when the session worked on it, if it was elsewhere. What is kept of
-    /// the review is known by that path.
+    /// The path of the project when the session worked on it, if it was another one. The review's
+    /// records are stored by that path.
     pub elsewhere: Option<String>,
-    /// Whether each turn of the session went into the project: what waits is of its last one.
+    /// Whether each turn was applied to the project: pending changes are of the last turn only.
     pub is_by_turn: bool,
 }
 
 impl HeldReview {
-    /// That of a session in the project as it is.
+    /// Returns the review of a session on the project's present path.
     pub fn of(session: &SessionId) -> Self {
         Self {
             session: session.clone(),
@@ -66,8 +65,8 @@ impl HeldReview {
     }
 }
 
-/// Returns the same box with its changes held back. A session that had a review before goes on in
-/// that.
+/// Returns the spec of the same sandbox with a copy-on-write view. A session that had a review
+/// continues it.
 #[boxed]
 pub async fn hold_back(
     engine: &Engine,
@@ -110,14 +109,14 @@ pub async fn hold_back(
     Ok(spec.held_back(&held))
 }
 
-/// Whether a box did not start because nothing can be laid over the project, or over what the
-/// engine keeps volumes on.
+/// Returns whether a sandbox failed to start because no overlay is possible over the project, or
+/// over the engine's volume storage.
 pub fn cannot_lay_over(error: &Error) -> bool {
     matches!(error, Error::Engine { source, .. } if source.to_string().contains("failed to mount local volume"))
 }
 
-/// Copies the whole project for a session, where nothing can be laid over it; `why` is what a
-/// person is told.
+/// Copies the whole project for a session, where no overlay is possible; `why` is the message for
+/// the user.
 #[boxed]
 pub async fn copy_whole(
     engine: &Engine,
@@ -128,7 +127,7 @@ pub async fn copy_whole(
     why: &str,
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
-    // What was laid over it is in nobody's use.
+    // The overlay's volumes are unused.
     let laid_over = Held {
         kind: Kind::LaidOver,
         by_turn,
@@ -174,7 +173,7 @@ pub async fn copy_whole(
     Ok(spec)
 }
 
-/// Makes the volume of what the session changes.
+/// Creates the volume for the session's changes.
 async fn make_upper(
     engine: &Engine,
     spec: &Spec,
@@ -232,7 +231,7 @@ async fn make_upper(
     made.map_err(Error::engine("make the volume for what is to be reviewed"))
 }
 
-/// Returns the reviews of a project whose volumes are there.
+/// Returns the reviews of a project whose volumes exist.
 #[boxed]
 pub async fn reviews(
     engine: &Engine,
@@ -258,7 +257,7 @@ pub async fn reviews(
         _ => None,
     };
     let mut found: Vec<HeldReview> = volumes.into_iter().filter_map(held).collect();
-    // Of several volumes of one session the one that tells most is kept.
+    // Of several volumes of one session the one with most information is kept.
     found.sort_by(|one, other| {
         (one.session.as_str(), other.is_by_turn).cmp(&(other.session.as_str(), one.is_by_turn))
     });
@@ -266,8 +265,8 @@ pub async fn reviews(
     Ok(found)
 }
 
-/// Shows, brings in or discards what is held back, by a keeper of its own. `held`: the review whose
-/// copy it may have to look at.
+/// Shows, applies or discards pending changes, by a keeper of its own. `held` is the review whose
+/// copy it may have to read.
 #[boxed]
 pub async fn review(
     engine: &Engine,
@@ -303,7 +302,7 @@ pub async fn review(
     .await?;
     let cut = match &order {
         ReviewOrder::Apply { name, only, .. } => {
-            // Without the paths the same command would bring in all of the review.
+            // Without the paths the same command would apply all of the review.
             let again = if only.is_empty() {
                 format!("podbay review apply {name}")
             } else {
@@ -324,7 +323,7 @@ pub async fn review(
     }
 }
 
-/// Removes the volumes of a review. Nothing may use them any more.
+/// Removes the volumes of a review, which must be unused.
 #[boxed]
 pub async fn remove_review(
     engine: &Engine,
@@ -339,8 +338,8 @@ pub async fn remove_review(
         view: None,
     };
     let copies = of_kind(Kind::LaidOver).copies(engine, cancel).await?;
-    // First what is mounted from the last one: it may be in use a moment longer than its container.
-    // As long as that is there, the others are known to be left.
+    // First the one that is mounted from the last: it may be in use a moment longer than its
+    // container. As long as it exists, the others are known to be left.
     let git = [
         git::volume_of_below(&review.session),
         git::volume_of(&review.session),
@@ -355,7 +354,7 @@ pub async fn remove_review(
     Ok(())
 }
 
-/// Removes a copy that the session does not work on any more.
+/// Removes a copy that the session no longer works on.
 pub(super) async fn remove_view(
     engine: &Engine,
     held: &Held,

@@ -1,4 +1,4 @@
-//! How a session begins and ends whose changes are held back.
+//! Begins and ends sessions whose changes are pending review.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::UncapturedReason;
 
 impl Sandbox {
-    /// Keeps how the project is, beside whatever comes next; only a call that may change something
-    /// waits for it. Where that fails it is said, and no such call is carried out. `is_new`: no
+    /// Records the project's state in the background; only calls that may change something wait for
+    /// it. If it fails, a warning is sent and no such call is executed. `is_new` says that no
     /// session has worked on this review before.
     pub fn begin_review(&self, words: &str, is_new: bool, cancel: &CancellationToken) {
         let Some(order) = self.begin_order(words) else {
@@ -32,7 +32,7 @@ impl Sandbox {
         let beginning = self.inner.base.begin(is_new);
         let (sandbox, cancel) = (self.clone(), cancel.clone());
         tokio::spawn(async move {
-            // The copy of the turn before may be just given up for another one.
+            // The copy of the turn before may be just being replaced.
             drop(sandbox.inner.state.lock().await);
             let kept = sandbox.tell_review(order, &cancel).await;
             match &kept {
@@ -49,7 +49,7 @@ impl Sandbox {
         });
     }
 
-    /// Returns what keeps how the project is; `None`: changes are not held back.
+    /// Returns the order that records the project's state; `None` if there is no review.
     pub(super) fn begin_order(&self, words: &str) -> Option<ReviewOrder> {
         let (name, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else {
             return None;
@@ -68,10 +68,10 @@ impl Sandbox {
         })
     }
 
-    /// Ends the box and finds what it changed; `None`: changes are not held back. What changed
-    /// nothing is removed.
+    /// Ends the sandbox and finds its changes; `None` if there is no review. A review without
+    /// changes is removed.
     ///
-    /// A person who does not want to wait leaves it to be found later.
+    /// On cancellation the changes are found later.
     #[boxed]
     pub async fn end_review(&self) -> Option<Result<PendingChanges, Error>> {
         if self.is_by_turn() {
@@ -80,7 +80,7 @@ impl Sandbox {
         let session = self.reviewed()?;
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
         self.end_processes().await;
-        // It has no end before it has begun.
+        // It must have begun before it can end.
         let _ = self.inner.base.is_kept(cancel).await;
         let order = ReviewOrder::End {
             name: session.to_string(),
@@ -103,7 +103,7 @@ impl Sandbox {
         })
     }
 
-    /// Ends a box that nothing came of, with whatever was made for it.
+    /// Ends a sandbox that was not used, and removes what was created for it.
     #[boxed]
     pub async fn give_up(&self) {
         if self.is_by_turn() {
@@ -111,11 +111,11 @@ impl Sandbox {
         } else if let Some(Err(error)) = self.end_review().await {
             tracing::debug!(%error, "a review that was begun is left");
         }
-        // Nothing has run there, and what was made for the session's git goes with it.
+        // Nothing has run there, so the session's git is removed too.
         self.close_session().await;
     }
 
-    /// Whether changes are held back until a person accepts them.
+    /// Returns whether changes are pending until the user accepts them.
     pub fn is_reviewed(&self) -> bool {
         self.reviewed().is_some() && !self.is_by_turn()
     }
@@ -144,7 +144,7 @@ impl Sandbox {
             )
         };
         let answer = match ask(order.clone()).await {
-            // Whatever it did before its end, another one does again.
+            // Whatever the ended keeper did, another one repeats.
             Err(Error::Keeper {
                 source: source @ (LineError::Ended { .. } | LineError::Broken(_)),
             }) => {
@@ -169,7 +169,7 @@ impl Sandbox {
         }
     }
 
-    /// Ends the sandbox for good, and with it all that runs for the session; the keeper stays.
+    /// Ends the sandbox for good, and with it all processes of the session; the keeper stays.
     #[boxed]
     pub async fn end_processes(&self) {
         self.inner.searching.cancel();
@@ -185,7 +185,7 @@ impl Sandbox {
     }
 }
 
-/// Returns what a person should know of a review that has begun.
+/// Describes what the user should know about a review that has begun.
 fn told(began: &ReviewBegan) -> Option<String> {
     if began.passed_over.is_empty() {
         return None;
@@ -219,7 +219,7 @@ fn told(began: &ReviewBegan) -> Option<String> {
     ))
 }
 
-/// Says of which files the session has its own version, and does not see the person's.
+/// Names files of which the session has its own version, so that the user's is not visible.
 fn told_hidden(began: &ReviewBegan) -> Option<String> {
     if began.hidden_changes.is_empty() {
         return None;

@@ -1,7 +1,7 @@
-//! The search through what of a project there was no time for before a session's first command.
+//! Searches what there was no time for before a session's first command.
 //!
-//! It goes on beside the session, once, to the project's end. Where it finds something that is to
-//! be covered the next call gets another box: the one that runs is not ended under a command.
+//! Runs once beside the session, through the whole project. If it finds something to mask, the next
+//! call gets another sandbox: the running one is not ended under a command.
 
 use super::Sandbox;
 use super::covering::Searched;
@@ -9,11 +9,11 @@ use super::kept::Way;
 use super::turns::with_causes;
 use podbay_event::Kind;
 
-/// How many paths are told one by one.
+/// How many paths are listed.
 const MOST_TOLD: usize = 20;
 
 impl Sandbox {
-    /// Begins the search, if there is something left to look through.
+    /// Starts the search, if something was not searched yet.
     pub(super) fn search_on(&self) {
         if !matches!(self.inner.way, Way::Engine(_)) {
             return;
@@ -41,7 +41,7 @@ impl Sandbox {
         });
     }
 
-    /// Has the next call get a box that covers what was found, and says so.
+    /// Gives the next call a sandbox with the new masks, and reports it.
     async fn take_up(&self, searched: Searched) {
         let Searched {
             hidden,
@@ -72,7 +72,7 @@ impl Sandbox {
     }
 }
 
-/// Says what is covered only from now on, and why; `None`: nothing is.
+/// Describes what is masked only from now on, and why; `None` if nothing is.
 fn found_late(hidden: &[String], read_only: &[String]) -> Option<String> {
     const WHY: &str =
         "there was no time to look through the whole project before the first command";

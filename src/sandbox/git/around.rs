@@ -1,7 +1,7 @@
-//! The repositories around a project, whose folders are not in any box: one that the project is a
-//! folder of, and one that its file `.git` leads to, as a submodule's does. Their settings can have
-//! the person's git obey files of the project all the same, and only the host can read them. Git
-//! itself is never run for it.
+//! Repositories around a project, whose folders no sandbox sees: one that the project is a
+//! subfolder of, and one that its `.git` file points to, as a submodule's does. Their settings can
+//! make the user's git obey files of the project, and only the host can read them. Git itself is
+//! never run for it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,9 +21,9 @@ use podbay_guest::keep::git::obeyed_paths_in_worktree;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::ObeyedPaths;
 
-/// Returns patterns, as `sandbox.auto_run` has them, for what the person's git obeys in the project
-/// because the settings of a repository around it say so: folders of hooks, and files of settings
-/// that others include.
+/// Returns patterns, in the form of `sandbox.auto_run`, for what the user's git obeys in the
+/// project because of a surrounding repository's settings: hook folders, and included settings
+/// files.
 pub fn obeyed_around(project: &Project) -> Vec<String> {
     let mut patterns = BTreeSet::new();
     for tree in project.path().ancestors() {
@@ -33,7 +33,7 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
         let obeyed = obeyed_in(tree, tree == project.path()).unwrap_or_default();
         for path in obeyed.paths.into_iter().chain(obeyed.said) {
             match path.as_path().strip_prefix(within) {
-                // Of a folder that is all of the project only the hooks count.
+                // If that folder is the whole project, only hooks count.
                 Ok(path) if path.as_os_str().is_empty() => {
                     patterns.extend(HOOKS.map(|hook| format!("/{hook}")));
                 }
@@ -45,7 +45,7 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
     patterns.into_iter().collect()
 }
 
-/// Says why there is no git in a session, where the person's git would find a repository for the
+/// Returns why a session has no git, although the user's git would find a repository for the
 /// project.
 pub(crate) fn why_no_git(project: &Project) -> Option<String> {
     if Top::of(project) != Top::None {
@@ -71,8 +71,8 @@ pub(crate) fn why_no_git(project: &Project) -> Option<String> {
     })
 }
 
-/// Returns what git obeys in a working tree, from its folder, by the settings of its repository. A
-/// repository at the top of a project is the keeper's to read.
+/// Returns what git obeys in a working tree by its repository's settings, relative to the tree. The
+/// keeper reads the repository at the top of a project.
 fn obeyed_in(tree: &Path, is_project: bool) -> Option<ObeyedPaths> {
     let git = tree.join(".git");
     let facts = fs::symlink_metadata(&git).ok()?;
@@ -102,8 +102,8 @@ fn obeyed_in(tree: &Path, is_project: bool) -> Option<ObeyedPaths> {
     ))
 }
 
-/// Returns the folder that the settings of a repository are in, and the name of the linked
-/// worktree; no worktree has none.
+/// Returns the folder with the settings of a repository, and the name of the linked worktree, empty
+/// if there is none.
 fn repository(real: PathBuf) -> (PathBuf, BytesPath) {
     match linked(&BytesPath::from(real.as_path())) {
         Some((common, name)) => (common.as_path().to_owned(), name),
@@ -111,8 +111,8 @@ fn repository(real: PathBuf) -> (PathBuf, BytesPath) {
     }
 }
 
-/// Returns a pattern for a path in the project and all below it. What a pattern gives a meaning to,
-/// or text cannot hold, stands for any such: one file too many is named rather than none.
+/// Returns a pattern for a path in the project and all below it. Characters that are special in
+/// patterns or not UTF-8 become wildcards: rather one file too many than none.
 fn pattern(path: &Path) -> String {
     let mut pattern = String::from("/");
     for character in path.to_string_lossy().chars() {
@@ -130,7 +130,7 @@ fn pattern(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A folder with repositories in it that have these settings.
+    /// A folder with repositories that have these settings.
     struct Place {
         _place: tempfile::TempDir,
         root: PathBuf,
@@ -189,14 +189,14 @@ mod tests {
         ] {
             assert_eq!(around(&hooks(path)), ["/tools/hooks"], "{path}");
         }
-        // Whether it is there yet or not, and with what it includes itself.
+        // Whether the included file exists or not, and with what it includes itself.
         assert_eq!(around("[include]\n\tpath = ../a/sub/x.cfg\n"), ["/x.cfg"]);
         place.write("repo/a/sub/x.cfg", &hooks("a/sub/in it,\\\\[1]"));
         assert_eq!(
             around("[includeIf \"onbranch:main\"]\n\tpath = ../a/sub/x.cfg\n"),
             ["/in?it???1?", "/x.cfg"]
         );
-        // So do programs that they name.
+        // Programs named in the settings too.
         assert_eq!(
             around("[filter \"a\"]\n\tclean = sh a/sub/tools/clean.sh %f\n"),
             ["/tools/clean.sh"]
@@ -223,7 +223,7 @@ mod tests {
             why.contains(&format!("a folder of the repository {root}/repo,")),
             "{why}"
         );
-        // Of a linked worktree as well.
+        // Of a linked worktree too.
         fs::remove_dir_all(place.root.join("repo/.git")).expect("removed");
         place.write("repo/.git", "gitdir: ../main/.git/worktrees/repo\n");
         place.repository("main/.git", &hooks("a/sub/all"));
@@ -248,11 +248,11 @@ mod tests {
         assert!(obeyed_around(&place.project("super/sm/own")).contains(&"/pre-commit".to_owned()));
         let why = why_no_git(&project).expect("told");
         assert!(why.contains("leads to ../.git/modules/sm,"), "{why}");
-        // Elsewhere, where nothing above the project tells of it.
+        // At another place, without a repository above the project.
         place.repository("apart", &hooks("own"));
         place.write("alone/.git", "gitdir: ../apart\n");
         assert_eq!(obeyed_around(&place.project("alone")), ["/own"]);
-        // The keeper reads that of the project itself.
+        // The keeper reads the project's own repository.
         place.repository("whole/.git", &hooks("own"));
         assert_eq!(obeyed_around(&place.project("whole")), Vec::<String>::new());
     }

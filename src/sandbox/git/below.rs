@@ -15,23 +15,22 @@ use podbay_engine::Mount;
 use podbay_wire::keep::GitSource;
 use podbay_wire::keep::PreparedGit;
 
-/// Most repositories below the top that have a folder in one session.
+/// Most nested repositories with a session folder of their own.
 const MOST: usize = 16;
 
-/// Where a keeper sees the folders of the session for them.
+/// Where a keeper sees the session folders of nested repositories.
 pub(super) const BELOW: &str = "/below";
 
-/// Repositories below the top of a project that are to have a folder of the session's own each, as
-/// paths of their `.git`.
+/// Nested repositories that get a session folder each, as paths of their `.git`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Below {
     pub(super) gits: Vec<String>,
-    /// What is to be said of those that have none.
+    /// Notes about those that get none.
     pub(super) notes: Vec<String>,
 }
 
 impl Below {
-    /// Picks them from what the box is to cover: the controller looks for none itself.
+    /// Selects them from the sandbox's masks: the controller does not search the project.
     pub(super) fn of(spec: &Spec, engine: &engine::Facts) -> Self {
         let path = |git: &String| spec.project.path().join(git);
         let mut gits: Vec<String> = spec
@@ -49,7 +48,7 @@ impl Below {
                 ));
             }
         };
-        // The engine is told a path on its machine, where that is what it seems to be.
+        // The engine needs a path on its own machine.
         if !engine.local || engine.desktop {
             note(
                 &gits,
@@ -75,7 +74,7 @@ impl Below {
         Self { gits, notes }
     }
 
-    /// What is held back waits with one folder, that of the repository at the top.
+    /// A pending review has one folder, that of the repository at the top.
     pub(super) fn of_review(spec: &Spec) -> Self {
         let gits: Vec<&str> = spec
             .covers
@@ -99,7 +98,7 @@ impl Below {
         self.gits.is_empty()
     }
 
-    /// What the keeper is told of them.
+    /// Returns the sources for the keeper.
     pub(super) fn sources(&self) -> impl Iterator<Item = GitSource> {
         self.gits.iter().enumerate().map(|(at, git)| GitSource {
             path: git.as_str().into(),
@@ -113,7 +112,7 @@ impl Below {
     }
 }
 
-/// What the keeper sees of the volume with their folders.
+/// Returns the keeper's mount of the volume with their folders.
 pub(super) fn mount(id: &str, imports: bool) -> Mount {
     Mount::Volume {
         name: volume::name_of_below(id),
@@ -122,21 +121,21 @@ pub(super) fn mount(id: &str, imports: bool) -> Mount {
     }
 }
 
-/// A repository below the top in a box: the session's folder, in the place of the real one.
+/// A nested repository in a sandbox, with the session's folder in place of the real one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LentBelow {
     /// From the project's folder.
     pub(super) git: String,
     /// The session's folder, on the engine's machine.
     source: String,
-    /// The real one, and which folder that is.
+    /// The real `.git`, and its identity.
     real: PathBuf,
     identity: (u64, u64),
     objects: Objects,
 }
 
 impl LentBelow {
-    /// Returns one by its number, if it is there; `folder`: where the volume is.
+    /// Returns one by its number, if it exists; `folder` is the path of the volume.
     pub(super) fn of(
         project: &Project,
         git: &str,

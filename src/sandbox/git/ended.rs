@@ -16,25 +16,25 @@ use podbay_wire::keep::PendingGit;
 use podbay_wire::keep::SettledGit;
 use podbay_wire::keep::short_ref_name;
 
-/// How many of one kind are told one by one, and how much of a path there: the rest is counted.
+/// How many items of one kind are listed, and how much of a path: the rest is counted.
 const MOST_TOLD: usize = 20;
 const MOST_OF_PATH: usize = 180;
 
-/// What of a session's git is the person's now, and what is not.
+/// What was imported from a session's git, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     pub(super) settled: SettledGit,
-    /// Where what was not taken over stays, and where if it is of a repository below the top.
+    /// The volume where the rest stays, and the one for nested repositories.
     pub(super) volume: String,
     pub(super) volume_of_below: String,
-    /// Where repositories are that the session made.
+    /// The folder of repositories that the session created.
     pub(super) aside: PathBuf,
-    /// The review that it waited in, and waits in still where not all was taken over.
+    /// The review that it was part of, and still is if not all was imported.
     pub(super) review: Option<String>,
 }
 
 impl Ended {
-    /// What was taken over, one for each repository of which something was.
+    /// Returns the imports, one for each repository.
     pub fn taken(&self) -> impl Iterator<Item = &ImportedRepository> {
         self.settled.imported.repositories.iter().filter(|one| {
             !one.moved.is_empty()
@@ -45,29 +45,28 @@ impl Ended {
         })
     }
 
-    /// Leaves out of what waited before what is the person's now.
+    /// Removes the imported parts from those that were pending.
     pub fn remove_taken(&self, waiting: &mut PendingGit) {
         waiting.remove_taken(&self.settled.imported);
     }
 
-    /// Whether nothing of it waits or stays anywhere else.
+    /// Returns whether nothing is pending or left anywhere.
     pub fn is_settled(&self) -> bool {
         self.settled.is_settled
     }
 
-    /// What its commits hold that may run on the person's machine, because of which nothing was
-    /// taken over.
+    /// Returns auto-run files in its commits, because of which nothing was imported.
     pub fn held(&self) -> &NamedList<MayRun> {
         &self.settled.held
     }
 
-    /// What was committed, stashed or staged that may run on the person's machine later, also where
-    /// no file shows it.
+    /// Returns what was committed, stashed or staged and may run on the user's machine later, even
+    /// without a file in the project.
     pub fn may_run(&self) -> &NamedList<MayRun> {
         &self.settled.may_run
     }
 
-    /// Returns one with what may run, for tests.
+    /// Returns one with auto-run files, for tests.
     #[doc(hidden)]
     pub fn holding(may_run: NamedList<MayRun>) -> Self {
         Self {
@@ -79,8 +78,7 @@ impl Ended {
         }
     }
 
-    /// The same in words, without what the filter leaves out; those that are only counted are there
-    /// in any case.
+    /// Describes them, filtered; those that are only counted are always included.
     pub fn may_run_words(&self, is_wanted: impl Fn(&MayRun) -> bool) -> Vec<String> {
         let may_run = self.may_run();
         let words = |file: &MayRun| {
@@ -99,8 +97,7 @@ impl Ended {
         told
     }
 
-    /// Says of a session that nobody reports on any more what of it may run on the person's
-    /// machine.
+    /// Returns an event about auto-run files of a session that is no longer reported otherwise.
     pub fn told_what_may_run(&self) -> Option<Kind> {
         let mut words = self.may_run_words(|_| true);
         let n_more = words.len().saturating_sub(MOST_TOLD) as u64;
@@ -113,7 +110,7 @@ impl Ended {
         (!words.is_empty()).then_some(Kind::Warning { message })
     }
 
-    /// What stays in the session's folder, with why.
+    /// Describes what stays in the session's folder, with the reasons.
     pub fn not_taken(&self) -> Vec<String> {
         let mut words = self.not_taken_words(usize::MAX);
         words.extend(more(self.n_not_taken().saturating_sub(words.len() as u64)));
@@ -169,7 +166,7 @@ impl Ended {
             .collect()
     }
 
-    /// Where repositories were that the session made, and where each is now.
+    /// Describes the repositories that the session created, and where each was moved.
     pub fn moved_aside(&self) -> Vec<String> {
         let moved = &self.settled.aside.moved;
         let mut words: Vec<String> = moved
@@ -181,7 +178,7 @@ impl Ended {
         words
     }
 
-    /// `shown`: a path, as it is to be read.
+    /// `shown` renders a path.
     fn aside_words(
         &self,
         aside: &MovedOutRepository,
@@ -238,7 +235,7 @@ impl Ended {
         )
     }
 
-    /// Says of so many that not each can be named where they are.
+    /// Describes the repositories that are only counted.
     fn rest_of_aside(&self) -> Option<String> {
         let MovedOutGit {
             moved,
@@ -267,7 +264,7 @@ impl Ended {
         ))
     }
 
-    /// Tells it, as events.
+    /// Returns the events that report it.
     pub fn told(&self) -> Vec<Kind> {
         let mut told: Vec<Kind> = self
             .taken()
@@ -360,7 +357,7 @@ impl Ended {
         told
     }
 
-    /// Says that it could not even be tried.
+    /// Returns an event about an import that could not be attempted.
     pub(crate) fn failed(volume: &str, error: &Error) -> Kind {
         let cause = if matches!(error, Error::Cancelled) {
             "there was no more time for it".to_owned()
@@ -374,8 +371,8 @@ impl Ended {
     }
 }
 
-/// Whether it was found by a name that an earlier session gave to a repository, or that a command
-/// gave to anything.
+/// Returns whether a path has a name that Podbay gives to moved repositories, or that a command
+/// imitates.
 fn has_our_name(path: &BytesPath) -> bool {
     path.as_bytes()
         .rsplit(|byte| *byte == b'/')
@@ -402,7 +399,7 @@ fn taken(one: &ImportedRepository, waited: bool) -> Kind {
     }
 }
 
-/// One name that moved, in words: `main 0123456..89abcde`.
+/// Describes a moved reference: `main 0123456..89abcde`.
 fn branch(moved: &MovedRef) -> String {
     let commit = |object: &str| object.chars().take(7).collect::<String>();
     let name = moved.name.to_string();
@@ -417,8 +414,7 @@ fn more(n: u64) -> Option<String> {
     (n > 0).then(|| format!("and {n} more"))
 }
 
-/// Returns a path as it can be read in a line: the middle of a long one is left out, so that its
-/// name is there.
+/// Returns a path for display: the middle of a long one is omitted, its file name kept.
 fn short_path(path: &BytesPath) -> String {
     let text = path.to_string();
     let n_chars = text.chars().count();
@@ -598,7 +594,7 @@ mod tests {
         }
     }
 
-    /// The same of a session that did thousands of each.
+    /// The same for a session with thousands of each.
     #[track_caller]
     fn check_many(ended: &Ended) {
         let mut ended = ended.clone();

@@ -7,16 +7,16 @@ use podbay_engine::Leftover;
 use podbay_engine::Owner;
 use podbay_engine::Role;
 
-/// The git folder of a session that is over, which stays because not all in it was taken over.
+/// The git folder of an ended session, which stays because not all of it was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftGit {
     pub volume: String,
-    /// Where the project is; older volumes do not say it.
+    /// The path of the project; volumes of older versions lack it.
     pub path: Option<String>,
 }
 
-/// Lists them. What a review holds that still waits is part of it, and what another machine has
-/// made cannot be judged.
+/// Lists them. The folder of a pending review belongs to the review, and volumes of another machine
+/// cannot be judged.
 #[boxed]
 pub async fn left(
     engine: &Engine,

@@ -16,15 +16,15 @@ use podbay_engine::Mount;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::PreparedGit;
 
-/// Most repositories of submodules of one that a box sees the objects of.
+/// Most submodule repositories whose objects a sandbox sees.
 const MOST_MODULES: usize = 64;
 
-/// The `.git` of a box.
+/// The path of `.git` in a sandbox.
 pub(crate) const DOT_GIT: &str = "/workspace/.git";
 
-/// What a box has of git: the session's folders, and read-only of the real repositories the objects
-/// and nothing else. Their settings hold what gets in elsewhere, and names and hooks are nobody's
-/// concern in there.
+/// What a sandbox gets of git: the session's folders, and the objects of the real repositories
+/// read-only. Nothing else: real settings hold credentials, and references and hooks are not needed
+/// there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lent {
     top: Option<LentTop>,
@@ -34,14 +34,15 @@ pub(crate) struct Lent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LentTop {
     volume: String,
-    /// The file that leads a linked worktree to the session's folder, on the engine's machine.
+    /// The `.git` file that points a linked worktree to the session's folder, on the engine's
+    /// machine.
     pointer: Option<String>,
     objects: Objects,
 }
 
 impl Lent {
-    /// Returns what a project's box most probably gets, so that it can be made while the session's
-    /// folder is; `None`: that must be awaited.
+    /// Predicts what a project's sandbox gets, so that it can be started while the session's folder
+    /// is prepared; `None` if it must wait.
     pub(super) fn guess(project: &Project, top: &Top, volume: &str) -> Option<Self> {
         let lent = Self::of(
             project,
@@ -53,8 +54,8 @@ impl Lent {
         (*top == Top::Folder && !is_folder(&project.path().join(".git/modules"))).then_some(lent)
     }
 
-    /// Returns what a box gets; `None`: there is no repository that a box could have a folder for.
-    /// `folder`: where the volume is on the engine's machine that has what is mounted by its path.
+    /// Returns what a sandbox gets; `None` if there is no suitable repository. `folder` is the
+    /// path, on the engine's machine, of the volume with what is mounted by path.
     pub(super) fn of(
         project: &Project,
         (top, volume): (&Top, &str),
@@ -101,7 +102,7 @@ impl Lent {
         (self != Self::default()).then_some(self)
     }
 
-    /// Returns what of it is what it was; `is_same_top`: whether the `.git` at the top is.
+    /// Returns the part that is unchanged; `is_same_top` says whether the `.git` at the top is.
     pub(super) fn still(self, is_same_top: bool) -> Option<Self> {
         let top = self
             .top
@@ -118,7 +119,7 @@ impl Lent {
         self.top.is_some()
     }
 
-    /// Returns whether the session's folder is at a place of the project, or above it.
+    /// Returns whether the session's folder is mounted at a place of the project, or above it.
     pub(crate) fn is_in_place_of(&self, place: &BytesPath) -> bool {
         let rest = |below: &LentBelow| {
             place
@@ -132,14 +133,14 @@ impl Lent {
             .any(|rest| rest.starts_with(b"/"))
     }
 
-    /// Checks that what is lent is what it was, just before the engine looks it up.
+    /// Checks that the real repositories are unchanged, just before the engine resolves their
+    /// paths.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.top.iter().try_for_each(|top| top.objects.check())?;
         self.below.iter().try_for_each(LentBelow::check)
     }
 
-    /// Puts the session's folders in the place of the real ones, which are not in the box any more
-    /// then.
+    /// Mounts the session's folders over the real ones, which the sandbox does not see then.
     pub(crate) fn mount(&self, container: &mut ContainerSpec) {
         if let Some(top) = &self.top {
             container.readonly_paths.retain(|path| path != DOT_GIT);
@@ -176,15 +177,14 @@ impl Lent {
     }
 }
 
-/// The folders of objects of a repository and of those of its submodules, on the host, and where
-/// each is seen.
+/// The object folders of a repository and its submodules, on the host, and their mount points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Objects {
     folders: Vec<(String, String)>,
 }
 
 impl Objects {
-    /// `own` is the repository's own folder of objects, `git` its `.git` from the project's folder.
+    /// `own` is the repository's object folder, `git` its `.git` relative to the project.
     pub(super) fn of(
         project: &Project,
         git: &str,
@@ -212,7 +212,7 @@ impl Objects {
         Some(Self { folders })
     }
 
-    /// Checks that no link leads to one of them.
+    /// Checks that none of them is reached through a symlink.
     pub(super) fn check(&self) -> Result<(), Error> {
         for (source, _) in &self.folders {
             let gone = || Error::Uncovered {
@@ -236,6 +236,6 @@ impl Objects {
     }
 }
 
-/// The name of the file that leads a linked worktree to the session's folder, in the volume that no
-/// box has.
+/// Name of the file that points a linked worktree to the session's folder, in the volume that no
+/// sandbox mounts as a whole.
 pub(super) const POINTER: &str = "pointer";

@@ -1,10 +1,10 @@
-//! The git of a session: a folder of its own in a volume, which stands where `.git` is in its box
-//! and borrows the objects of the real one.
+//! The git of a session: a folder in a volume, mounted at `.git` in the sandbox, that borrows the
+//! objects of the real repository.
 //!
-//! A keeper makes it before the first command and takes over what is in it after the last one; what
-//! runs in there is `guest::keep::git`. Where the session's changes are held back, what it did with
-//! git waits with them (`reviewed`). Start with [`SessionGit`]; [`Lent`] is what the box sees of
-//! it, and [`Ended`] what came of it.
+//! A keeper prepares it before the first command and imports from it after the last one; the
+//! keeper's part is `guest::keep::git`. If the session's changes are pending review, so are its
+//! commits (`reviewed`). Start with [`SessionGit`]; [`Lent`] is what the sandbox sees of it, and
+//! [`Ended`] the result.
 
 mod around;
 mod below;
@@ -42,12 +42,12 @@ use podbay_wire::keep::UserGitSettings;
 /// What a session's git needs besides its project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Where repositories go that a session made; a folder of the state.
+    /// The folder in the state folder for repositories that a session created.
     pub aside: PathBuf,
-    /// What the person's own settings say.
+    /// The user's identity and settings.
     pub person: UserGitSettings,
-    /// Patterns of the person's for what may run on their machine.
+    /// The user's patterns for auto-run files.
     pub auto_run: Vec<String>,
-    /// How large a file may be.
+    /// Largest file in bytes.
     pub file_size: u64,
 }

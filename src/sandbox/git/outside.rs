@@ -1,6 +1,6 @@
-//! The repositories outside of a project that files `.git` below its top lead to, as those of
-//! linked worktrees do. No box and no keeper sees them, and what their settings have the person's
-//! git obey in the project only the host can read. Git itself is never run for it.
+//! Repositories outside of a project that `.git` files below its top point to, as those of linked
+//! worktrees do. No sandbox and no keeper sees them, and only the host can read what their settings
+//! make the user's git obey in the project. Git itself is never run for it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,10 +17,10 @@ use podbay_wire::BytesPath;
 use podbay_wire::keep::ObeyedPaths;
 use podbay_wire::keep::OutsideRepositories;
 
-/// How many such files are looked at: each names a folder that may be anywhere.
+/// Most such files that are read: each may point anywhere.
 const MOST: usize = 100;
 
-/// Reads what can be read of them. `gits` are the `.git` below the top, folders and files.
+/// Reads the settings of these repositories. `gits` are the `.git` folders and files below the top.
 pub(crate) fn outside<'a>(
     project: &Project,
     gits: impl Iterator<Item = &'a [u8]>,
@@ -44,8 +44,8 @@ pub(crate) fn outside<'a>(
     read
 }
 
-/// Reads one, if the file leads outside. No link in the project is followed on the way to the file,
-/// and in the repository none at all.
+/// Reads one, if the file points outside. No symlink in the project is followed on the way to the
+/// file, and none in the repository.
 fn one(path: &Path, project: &UntrustedFolder, git: &[u8]) -> Option<(BytesPath, ObeyedPaths)> {
     let place = path.as_os_str().as_bytes();
     let (to, config) = leads_outside(project, git, place)?;
@@ -93,7 +93,7 @@ mod tests {
             }
         }
 
-        /// Writes a file, from the project's folder.
+        /// Writes a file, relative to the project.
         fn write(&self, path: &str, text: &str) {
             let path = self.project.path().join(path);
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -161,8 +161,7 @@ mod tests {
                 vec!["w/hk".to_owned(), "w/tools/clean".to_owned()]
             )
         );
-        // What says that its files are elsewhere is left to be named, and so is what cannot be
-        // read.
+        // A repository with a worktree elsewhere is reported instead, and so is an unreadable one.
         for (settings, is_read) in [
             ("[core]\nworktree = ../project/a\n", true),
             ("[core]\nworktree = ../project/b\n", false),
@@ -192,7 +191,7 @@ mod tests {
         )
         .expect("made");
         assert_eq!(place.read("a/.git"), none, "no pipe is waited for");
-        // What lies in the project is not the host's to read, nor is anything read behind a link
+        // What is inside the project is not read on the host, nor is anything behind a symlink
         // there.
         place.repository("inside", hooks);
         place.write("i/.git", "gitdir: ../inside\n");

@@ -20,25 +20,23 @@ use podbay_wire::keep::AttributesFile;
 use podbay_wire::keep::Identity;
 use podbay_wire::keep::UserGitSettings;
 
-/// Longest file of settings that is read.
+/// Most bytes of a settings file.
 const LONGEST: u64 = 1 << 20;
-/// How many filters are named to a keeper.
+/// Most filters that a keeper is given.
 const MOST_FILTERS: usize = 100;
-/// How many bytes of rules of what git leaves alone a keeper is told of.
+/// Most bytes of ignore rules that a keeper is given.
 const MOST_RULES: usize = 64 << 10;
 
-/// How many files of settings are read that others include, and how deep, which is as deep as git
-/// follows.
+/// Most included settings files, and how deep they nest, which is git's own limit.
 const MOST_FILES: usize = 64;
 const DEEPEST: usize = 10;
 
-/// Who commits in a session where neither the repository nor the person's settings say.
+/// The committer of a session, if neither the repository nor the user's settings name one.
 const NOBODY: (&str, &str) = ("Podbay", "podbay@localhost");
 
-/// Returns who the person is to git, how lines end and which filters theirs has, by their own
-/// settings (`~/.gitconfig` and `git/config` in the folder of settings) and by `gitconfig` in that
-/// of the machine. Files that these include are read for filters alone: when they count is not
-/// known.
+/// Returns the user's identity, line-end settings and filters from their own settings
+/// (`~/.gitconfig` and `git/config` in the configuration folder) and the machine's `gitconfig`.
+/// Included files are read for filters only, since conditional includes are not evaluated.
 pub fn person(
     home: Option<&Path>,
     config: Option<&Path>,
@@ -108,19 +106,19 @@ pub fn person(
     }
 }
 
-/// What the person's settings say of filters, with all that they include.
+/// The filters in the user's settings, with all includes.
 #[derive(Default)]
 struct Filters<'a> {
     home: Option<&'a Path>,
     known: BTreeSet<BytesPath>,
     has_more: bool,
-    /// Where attributes are, if a file that is included counts.
+    /// Attribute files that an included file may name.
     attributes: BTreeSet<Vec<u8>>,
     n_files: usize,
 }
 
 impl Filters<'_> {
-    /// Reads a file and what it includes, and returns where it says itself that attributes are.
+    /// Reads a file and its includes; returns the attribute file that it names itself.
     fn read(&mut self, path: &Path, text: &[u8], depth: usize) -> Option<Vec<u8>> {
         let FilterSettings {
             filters,
@@ -133,7 +131,7 @@ impl Filters<'_> {
                 self.has_more = true;
                 continue;
             };
-            // Of one that is not there git says nothing either.
+            // Git ignores a missing file too.
             let Some(text) = read(&included) else {
                 continue;
             };
@@ -149,7 +147,7 @@ impl Filters<'_> {
     }
 }
 
-/// Returns where a file is that settings include; `None`: nobody can tell without git.
+/// Returns the path of an included file; `None` if only git could resolve it.
 fn included(home: Option<&Path>, by: &Path, said: Vec<u8>) -> Option<PathBuf> {
     let is_beside = !said.starts_with(b"~") && !said.starts_with(b"%(");
     if is_beside {
@@ -159,8 +157,8 @@ fn included(home: Option<&Path>, by: &Path, said: Vec<u8>) -> Option<PathBuf> {
     }
 }
 
-/// Returns what attributes say for all repositories whose place settings name. A relative one is in
-/// each of them.
+/// Returns the content of a global attribute file that settings name. A relative path is inside
+/// each repository.
 fn attributes_said(home: Option<&Path>, said: &[u8]) -> Option<AttributesFile> {
     if said.is_empty() {
         return None;
@@ -192,7 +190,7 @@ fn attributes_at(path: &Path, is_of_machine: bool) -> AttributesFile {
     }
 }
 
-/// Returns where a path leads that settings name; `None`: nobody can tell without git.
+/// Returns the path that settings name; `None` if only git could resolve it.
 fn at(home: Option<&Path>, said: Vec<u8>) -> Option<PathBuf> {
     let said = PathBuf::from(OsString::from_vec(said));
     match said.strip_prefix("~") {
@@ -201,7 +199,7 @@ fn at(home: Option<&Path>, said: Vec<u8>) -> Option<PathBuf> {
     }
 }
 
-/// Returns as many lines as a keeper is told of, without those that no text can hold.
+/// Returns as many lines as a keeper accepts, without those that are not UTF-8.
 fn lines(rules: &[u8]) -> String {
     let lines = rules
         .split_inclusive(|byte| *byte == b'\n')
@@ -214,9 +212,9 @@ fn lines(rules: &[u8]) -> String {
     lines.take_while(room).collect()
 }
 
-/// Reads as much of a file as is read of any.
+/// Reads a file up to the bound.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    // A pipe would have everybody wait.
+    // Opening a FIFO would block.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -347,7 +345,7 @@ mod tests {
             known(),
             (vec!["books".to_owned(), "crypt".to_owned()], false)
         );
-        // With what is included, whenever that counts; of what is not there nobody knows anything.
+        // With included files, whether their condition holds or not; a missing file gives nothing.
         fs::write(
             place.path().join("gitconfig"),
             "[includeIf \"gitdir:~/work/\"]\npath = work\n[include]\npath = none\n",
@@ -423,7 +421,7 @@ mod tests {
         write("gitattributes", "*.ipynb filter=books\n");
         let of_machine = "gitattributes [\"books\"] true";
         assert_eq!(named(), ["git/attributes [\"crypt\"] false", of_machine]);
-        // Their settings name another one: the last says which, and what is included may.
+        // The user's settings name another file: the last one counts, and an included one may.
         write("own", "* filter=own\n");
         write("other", "* filter=other\n");
         write("git/config", "[core]\nattributesFile = ~/other\n");
@@ -440,7 +438,7 @@ mod tests {
         write("work", "[core]\nattributesFile = ~/own\n");
         assert_eq!(named().len(), 3);
         assert_eq!(named()[0], "in/each [] false");
-        // A pipe is waited for by nobody.
+        // A FIFO does not block.
         fs::remove_file(place.path().join("own")).expect("removed");
         nix::unistd::mkfifo(&place.path().join("own"), nix::sys::stat::Mode::S_IRWXU)
             .expect("made");

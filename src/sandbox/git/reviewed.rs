@@ -1,5 +1,4 @@
-//! The git of a session whose changes wait in a review: its folder waits with them, until a person
-//! wants it.
+//! The git of a session whose changes are pending review: its folder is kept with the review.
 
 use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
@@ -22,17 +21,17 @@ use podbay_event::SessionId;
 use podbay_wire::keep::ReviewedGit;
 use podbay_wire::keep::git_of_review;
 
-/// Names the volume of a session's git folder that waits with its review.
+/// Returns the name of the volume with the git folder of a pending review.
 pub(crate) fn volume_of(session: &SessionId) -> String {
     volume::name(&git_of_review(session.as_str()))
 }
 
-/// Names the other one, which has what leads a linked worktree to its folder.
+/// Returns the name of the volume with the pointer of a linked worktree.
 pub(crate) fn volume_of_below(session: &SessionId) -> String {
     volume::name_of_below(&git_of_review(session.as_str()))
 }
 
-/// Returns whether the volume of the git folder is there.
+/// Returns whether the volume of the git folder exists.
 pub(crate) async fn is_there(
     engine: &Engine,
     session: &SessionId,
@@ -44,8 +43,7 @@ pub(crate) async fn is_there(
         .is_some())
 }
 
-/// Makes that volume for a session that is about to begin, where its project has a repository;
-/// returns whether there is one.
+/// Creates that volume for a new session, if its project has a repository; returns whether it has.
 pub(crate) async fn keep_for_review(
     engine: &Engine,
     spec: &Spec,
@@ -66,11 +64,11 @@ pub(crate) async fn keep_for_review(
     Ok(true)
 }
 
-/// Takes over what the session of a review did with git. If it was all, that is noted in the
-/// review, which is over where no path waits.
+/// Imports what the session of a review did with git. If all was imported, the review records it,
+/// and is done if no path is pending.
 ///
-/// `spec` is that of the project itself. With `with_auto_run` commits come, too, that hold what may
-/// run on the person's machine, and it is named. Killed at any point it can be begun again.
+/// `spec` is that of the project itself. With `with_auto_run`, commits with auto-run files are
+/// imported too, and the files are named. Can be repeated after a kill at any point.
 #[boxed]
 pub async fn take_over(
     engine: &Engine,

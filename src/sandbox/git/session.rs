@@ -33,18 +33,18 @@ use podbay_wire::keep::PreparedGit;
 use podbay_wire::keep::PreparedRepository;
 use podbay_wire::keep::git_of_review;
 
-/// What is said where the box of a session has no git folder of its own.
+/// The message where the sandbox has no git folder of its own.
 const READ_ONLY: &str = "git can only read in this session";
-/// The same where it cannot even do that.
+/// The message where git cannot even read.
 const NOTHING: &str = "git does not work in this session";
-/// The same where that is up to the sandbox's git.
+/// The message where it depends on the sandbox's git version.
 const PERHAPS: &str = "git can at most read in this session";
 
 /// The git of one session.
 pub(crate) struct SessionGit {
-    /// Names it to the keeper, and its volume. A session that is gone on with has another one.
+    /// Identifies it to the keeper, and its volume. A resumed session has another one.
     id: String,
-    /// The review that its changes wait in, if they do: what it does with git waits there, too.
+    /// The review of its changes, if there is one, which includes its commits.
     review: Option<SessionId>,
     options: Options,
     state: Mutex<State>,
@@ -52,25 +52,25 @@ pub(crate) struct SessionGit {
 
 #[derive(Default)]
 struct State {
-    /// What was hidden when its folders were made, and which repositories there were.
+    /// The masks when its folders were made, and the repositories.
     seen: Option<Seen>,
-    /// What its boxes have of it, and which `.git` that was made of.
+    /// What its sandboxes get, and the `.git` that was made from.
     lent: Option<Lent>,
     top: Option<(u64, u64)>,
-    /// What the last box got.
+    /// What the last sandbox got.
     given: Option<Lent>,
-    /// Whether it is on record how the project was.
+    /// Whether the keeper has recorded the project's state.
     is_on_record: bool,
-    /// What the person's git obeys in the project.
+    /// What the user's git obeys in the project.
     obeyed: ObeyedPaths,
-    /// Something may have run: what is in the folder is nowhere else.
+    /// A command may have run, so the folder may hold unique data.
     is_sealed: bool,
     notes: Vec<String>,
-    /// Files that are hidden and that git tracks, from the project's folder.
+    /// Masked files that git tracks, relative to the project.
     tracked: Vec<BytesPath>,
 }
 
-/// What of a project decides what its session's folders are.
+/// The parts of a project that determine the session's folders.
 #[derive(PartialEq, Eq)]
 struct Seen {
     hidden: Vec<String>,
@@ -96,8 +96,8 @@ impl SessionGit {
         }
     }
 
-    /// The git of a session whose changes are held back. Going on in its review it goes on in the
-    /// same folder.
+    /// The git of a session whose changes are pending review. A resumed review uses the same
+    /// folder.
     pub(crate) fn of_review(session: &SessionId, options: Options) -> Self {
         Self {
             id: git_of_review(session.as_str()),
@@ -107,7 +107,7 @@ impl SessionGit {
         }
     }
 
-    /// Makes the box of the session, and before that or beside it the session's folder.
+    /// Starts the session's sandbox, after or beside preparing the session's folder.
     pub(crate) async fn start_box(
         &self,
         engine: &Engine,
@@ -157,7 +157,7 @@ impl SessionGit {
                 let (started, prepared) = tokio::join!(Box::pin(start(lent.clone())), preparing);
                 (Some(started), prepared)
             }
-            // What the box gets is not known before.
+            // The sandbox's mounts depend on the preparation.
             None => (None, preparing.await),
         };
         match prepared {
@@ -197,8 +197,7 @@ impl SessionGit {
         }
     }
 
-    /// Writes down how the project is, for a session whose box is somebody else's: that has no
-    /// folder for it.
+    /// Records the project's state for a session in a shared sandbox, which has no folder for it.
     pub(crate) async fn look_on(
         &self,
         engine: &Engine,
@@ -240,7 +239,7 @@ impl SessionGit {
         Ok(())
     }
 
-    /// Makes the session's volume, and beside it the other one where there is something for it.
+    /// Creates the session's volume, and the second one if needed.
     async fn make_volumes(
         &self,
         engine: &Engine,
@@ -250,7 +249,7 @@ impl SessionGit {
         below: &Below,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        // By its session it is known that they wait with a review.
+        // The session label connects it with its review.
         let of_review = self.review.clone().map(|session| Labels {
             session: Some(session),
             ..labels.clone()
@@ -274,7 +273,7 @@ impl SessionGit {
         made.and(other)
     }
 
-    /// Has a keeper write down how the project is, and make the session's folder.
+    /// Has a keeper record the project's state and prepare the session's folder.
     async fn prepare(
         &self,
         engine: &Engine,
@@ -314,7 +313,7 @@ impl SessionGit {
         let answer = keeper.git(order, cancel).await;
         match &answer {
             Ok(_) => keeper.close(),
-            // Its answer may still come.
+            // A late answer would be mistaken for the next one's.
             Err(_) => keeper.discard(engine).await,
         }
         let GitAnswer::Prepared(prepared) = answer? else {
@@ -349,13 +348,12 @@ impl SessionGit {
         })
     }
 
-    /// Returns what the person's git obeys in the project, as the real settings said before
-    /// anything ran.
+    /// Returns what the user's git obeyed in the project by the real settings, before anything ran.
     pub(crate) async fn obeyed(&self) -> ObeyedPaths {
         self.state.lock().await.obeyed.clone()
     }
 
-    /// Returns what the last box has of the session's.
+    /// Returns what the last sandbox has of the session's git.
     pub(crate) async fn lent(&self) -> Option<Lent> {
         self.state.lock().await.given.clone()
     }
@@ -364,8 +362,8 @@ impl SessionGit {
         volume::name(&self.id)
     }
 
-    /// Returns those of the hidden paths that git tracks, or tracks something in: what was
-    /// committed of them can be read.
+    /// Returns the masked paths that git tracks, or tracks something below: their committed content
+    /// can be read.
     pub(crate) async fn tracked(&self, hidden: &[String]) -> Vec<String> {
         let state = self.state.lock().await;
         let is_tracked = |path: &&String| {
@@ -377,15 +375,15 @@ impl SessionGit {
         hidden.iter().filter(is_tracked).cloned().collect()
     }
 
-    /// From now on commands may run.
+    /// Marks that commands may run from now on.
     pub(crate) async fn seal(&self) -> Vec<String> {
         let mut state = self.state.lock().await;
         state.is_sealed = true;
         std::mem::take(&mut state.notes)
     }
 
-    /// Takes over what the session left; `None`: nobody knows how the project was. `is_top_theirs`:
-    /// whether the `.git` at the top is the person's.
+    /// Imports what the session left; `None` if the project's state was not recorded.
+    /// `is_top_theirs` says whether the `.git` at the top is the user's.
     pub(crate) async fn settle(
         &self,
         engine: &Engine,
@@ -424,13 +422,13 @@ impl SessionGit {
         )
     }
 
-    /// Drops what the session did with git.
+    /// Discards what the session did with git.
     pub(crate) async fn drop_folder(&self, engine: &Engine) {
         volume::remove(engine, &self.id).await;
     }
 
-    /// Has a session whose git was taken over go on with a folder made anew, with what the project
-    /// has by now.
+    /// Prepares a new folder for a session whose git was imported, from the project's present
+    /// state.
     pub(crate) async fn begin_anew(
         &self,
         engine: &Engine,
@@ -444,17 +442,17 @@ impl SessionGit {
         }
     }
 
-    /// Removes what a session has that never began; one that is on record is settled at the next
+    /// Removes the folder of a session that never started; a recorded one is settled at the next
     /// start.
     pub(crate) async fn forget(&self, engine: &Engine) {
-        // That of a review goes with the review.
+        // The folder of a review is removed with the review.
         if self.review.is_none() && !self.state.lock().await.is_on_record {
             volume::remove(engine, &self.id).await;
         }
     }
 }
 
-/// What came of the preparation.
+/// The result of the preparation.
 struct Outcome {
     lent: Option<Lent>,
     obeyed: ObeyedPaths,
@@ -462,13 +460,13 @@ struct Outcome {
     tracked: Vec<BytesPath>,
 }
 
-/// Whether something is to be mounted by its path on the engine's machine.
+/// Returns whether something must be mounted by its path on the engine's machine.
 fn has_other(top: &Top, below: &Below) -> bool {
     matches!(top, Top::Worktree { .. }) || !below.is_empty()
 }
 
 impl State {
-    /// Goes on without a folder for the session, unless somebody wants it all to end.
+    /// Continues without a session folder, unless the run was cancelled.
     fn give_up(&mut self, spec: &Spec, top: &Top, error: &Error) -> Result<(), Error> {
         if matches!(error, Error::Cancelled) {
             return Err(Error::Cancelled);
@@ -493,10 +491,10 @@ fn top_identity(spec: &Spec) -> Option<(u64, u64)> {
         .map(|facts| (facts.dev(), facts.ino()))
 }
 
-/// How many things of one kind are told one by one.
+/// How many items of one kind are listed.
 const MOST_TOLD: usize = 20;
 
-/// Says what a person should know of a session's folder before anything happens in it.
+/// Describes what the user should know about a session's folder at the start.
 fn told(prepared: &PreparedGit) -> Vec<String> {
     let (mut refused, mut notes) = (Vec::new(), Vec::new());
     for repository in &prepared.repositories {
@@ -539,8 +537,8 @@ fn told(prepared: &PreparedGit) -> Vec<String> {
     [refused, cut(notes, 0, "git in this session")].concat()
 }
 
-/// Returns the files that are hidden and tracked, from the project's folder; where a submodule has
-/// its files is not said there.
+/// Returns the masked files that git tracks, relative to the project; those of submodules are not
+/// known.
 fn tracked(prepared: &PreparedGit) -> Vec<BytesPath> {
     let of = |one: &PreparedRepository| -> Vec<BytesPath> {
         let Some(folder) = one.path.as_bytes().strip_suffix(b".git") else {

@@ -30,26 +30,26 @@ use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::ReviewedGit;
 use podbay_wire::keep::git_of_review;
 
-/// A session that is over.
+/// An ended session.
 pub(super) struct Left<'a> {
     pub(super) id: &'a str,
     pub(super) top: Top,
     /// Whether it had a folder of its own.
     pub(super) has_folder: bool,
-    /// Whether the `.git` at the top is the person's, where somebody has watched.
+    /// Whether the `.git` at the top is the user's, if that was watched.
     pub(super) is_top_theirs: Option<bool>,
-    /// For one whose changes waited in a review.
+    /// For a session whose changes were pending review.
     pub(super) review: Option<OfReview>,
 }
 
-/// A review whose commits a person wants.
+/// A review whose commits are to be imported.
 pub(super) struct OfReview {
     pub(super) name: String,
     pub(super) how: ReviewedGit,
 }
 
-/// Has a keeper take over what a session left, which may write to the project for that time.
-/// Somebody who wants to leave waits a moment for it; it is begun again at the next start.
+/// Has a keeper import what a session left; the keeper can write to the project meanwhile. On
+/// cancellation it waits a moment; the next start repeats an interrupted import.
 pub(super) async fn settle(
     engine: &Engine,
     spec: &Spec,
@@ -84,7 +84,7 @@ async fn to_its_end(
     let mut tries_again = false;
     let mut spec = spec.clone();
     if has_folder {
-        // The git that runs on the real repository is ours, whatever image the session had.
+        // Git on the real repository runs in our own image, whatever the session's was.
         let image = engine
             .image(DEFAULT_IMAGE, &cancel)
             .await
@@ -99,7 +99,7 @@ async fn to_its_end(
         }
     }
     let mut mounts = top.mounts(&volume::name(id), true);
-    // The engine would make one that is not there.
+    // The engine would create a missing volume.
     let other = engine
         .volume_folder(&volume::name_of_below(id), &cancel)
         .await;
@@ -107,7 +107,7 @@ async fn to_its_end(
         .map_err(Error::engine("look for the session's git folders"))?
         .is_some();
     mounts.extend(has_other.then(|| below::mount(id, true)));
-    // What waited in a review could make no repository in the project.
+    // A session under review cannot create repositories in the project.
     let folder = if review.is_none() {
         Some(Folder::make(&options.aside, id, spec.ids())?)
     } else {
@@ -130,7 +130,7 @@ async fn to_its_end(
         &cancel,
     )
     .await?;
-    // A review waits until somebody wants it gone.
+    // A review stays until it is discarded.
     tries_again |= review.is_some();
     let (id_there, top, below) = (
         id.to_owned(),
@@ -157,7 +157,7 @@ async fn to_its_end(
     let answer = keeper.git(order, &cancel).await;
     let is_settled = matches!(&answer, Ok(GitAnswer::Settled(settled)) if settled.is_settled);
     let noted = match review.as_ref().filter(|_| is_settled) {
-        // The same keeper notes it, so that a review is over as soon as it can be.
+        // The same keeper records it, so that the review can be done at once.
         Some(review) => keeper
             .review(
                 ReviewOrder::GitTaken {
@@ -193,8 +193,8 @@ async fn to_its_end(
     })
 }
 
-/// Settles the sessions of a project whose controllers were killed, before another one begins;
-/// returns what came of each.
+/// Settles the sessions of a project whose controllers were killed, before another one starts;
+/// returns the result of each.
 pub(crate) async fn settle_left(
     engine: &Engine,
     spec: &Spec,
@@ -233,7 +233,7 @@ pub(crate) async fn settle_left(
             .as_ref()
             .is_some_and(|session| git_of_review(session.as_str()) == id)
         {
-            // It waits until a person accepts it, whatever became of its session.
+            // It is pending until the user accepts it, whatever happened to its session.
             continue;
         }
         let left = Left {
@@ -250,7 +250,7 @@ pub(crate) async fn settle_left(
 }
 
 impl Ended {
-    /// Whether something was in a repository that is out of the project by now.
+    /// Returns whether a path was in a repository that was moved out of the project.
     pub fn has_moved(&self, path: &BytesPath) -> bool {
         self.settled
             .aside
@@ -260,14 +260,14 @@ impl Ended {
             .any(|aside| !aside.is_stuck() && aside.has(path.as_bytes()))
     }
 
-    /// Whether there are more such repositories than are named.
+    /// Returns whether there are more such repositories than are named.
     pub fn has_moved_more(&self) -> bool {
         let moved = &self.settled.aside.moved;
         moved.n > moved.first.len() as u64
     }
 }
 
-/// The folder for what a session made, which the keeper can write to.
+/// The folder for what a session created, which the keeper can write to.
 struct Folder {
     path: PathBuf,
 }
@@ -288,7 +288,8 @@ impl Folder {
             }
             _ => {}
         }
-        // Who is not root is the user that boxes run as, or is root in there.
+        // Unless this process is root, it is the user that sandboxes run as, or is mapped to root
+        // there.
         if nix::unistd::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(ids.0), Some(ids.1)).map_err(failed)?;
         }

@@ -9,36 +9,37 @@ use podbay_guest::keep::git::linked;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::GitSource;
 
-/// Where a keeper sees the session's folder, and the repository that a linked worktree belongs to.
+/// Where a keeper mounts the session's folder, and the repository of a linked worktree.
 const SESSION: &str = "/session/0";
 const REAL: &str = "/real/0";
 
-/// Where it writes what leads a linked worktree to the session's folder.
+/// Where it writes the pointer of a linked worktree.
 const POINTER_AT: &str = "/below/pointer";
 
-/// Where a box sees the session's folder where that cannot stand at `.git`.
+/// Where a sandbox mounts the session's folder if that cannot be at `.git`.
 pub(super) const BESIDE: &str = "/run/podbay/session";
 
-/// Where a box sees real repositories, by their number.
+/// Returns where a sandbox mounts a real repository, by its number.
 pub(super) fn lent_at(number: usize) -> String {
     format!("/run/podbay/git/{number}")
 }
 
-/// What the `.git` at the top of a project is.
+/// The kind of `.git` at the top of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Top {
     Folder,
-    /// A file, as in a linked worktree: the repository that it belongs to, and its name there.
+    /// A file, as in a linked worktree: the repository it belongs to, and the worktree's name
+    /// there.
     Worktree {
         common: PathBuf,
         name: BytesPath,
     },
-    /// None, or one that a session cannot have a folder for.
+    /// None, or one that cannot have a session folder.
     None,
 }
 
 impl Top {
-    /// Looks at the `.git` alone. Whether it is what it seems is seen by the keeper.
+    /// Inspects only the `.git`. The keeper verifies it.
     pub(super) fn of(project: &Project) -> Self {
         let Ok(facts) = fs::symlink_metadata(project.path().join(".git")) else {
             return Self::None;
@@ -51,7 +52,7 @@ impl Top {
         let Some((common, name)) = named else {
             return Self::None;
         };
-        // What the engine is told must lead there without any link.
+        // The engine needs a path without symlinks.
         match fs::canonicalize(common.as_path()) {
             Ok(common) if common.is_dir() && common.to_str().is_some() => {
                 Self::Worktree { common, name }
@@ -60,7 +61,7 @@ impl Top {
         }
     }
 
-    /// What the keeper is told of it.
+    /// Returns the source for the keeper.
     pub(super) fn source(&self, project: &Project) -> Option<GitSource> {
         let source = |real: &str, worktree, session_in_box: &str| GitSource {
             path: ".git".into(),
@@ -81,8 +82,8 @@ impl Top {
         }
     }
 
-    /// What the keeper sees of it besides the project: for an import it writes to the repository
-    /// and reads the session's folder, before the session it is the other way round.
+    /// Returns the keeper's mounts besides the project: to import, it writes to the repository and
+    /// reads the session's folder; to prepare, the reverse.
     pub(super) fn mounts(&self, volume: &str, imports: bool) -> Vec<Mount> {
         let mut mounts = Vec::new();
         if *self != Self::None {
@@ -104,7 +105,7 @@ impl Top {
         mounts
     }
 
-    /// The folder that has the objects of the repository.
+    /// Returns the object folder of the repository.
     pub(super) fn objects(&self, project: &Project) -> Option<PathBuf> {
         match self {
             Self::Folder => Some(project.path().join(".git/objects")),
@@ -114,7 +115,7 @@ impl Top {
     }
 }
 
-/// Returns whether a path is a folder and no link.
+/// Returns whether a path is a folder and no symlink.
 pub(super) fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
 }

@@ -10,12 +10,12 @@ use podbay_engine::Role;
 use podbay_event::InstanceId;
 use podbay_guest as guest;
 
-/// How the volume of a session's git folder is named.
+/// Name prefix of the volume of a session's git folder.
 const PREFIX: &str = "podbay-git-";
 
-/// How the volume is named that no box has as a whole: it has the folders for repositories below
-/// the top, and what leads a linked worktree to its own. What the engine is to mount by its path
-/// must lie where no command can put something else in its place.
+/// Name prefix of the volume that no sandbox mounts as a whole: it has the folders of nested
+/// repositories, and the pointer of a linked worktree. What the engine mounts by path must be where
+/// no command can replace it.
 const PREFIX_BELOW: &str = "podbay-below-";
 
 pub(super) fn name(id: &str) -> String {
@@ -26,13 +26,13 @@ pub(super) fn name_of_below(id: &str) -> String {
     format!("{PREFIX_BELOW}{id}")
 }
 
-/// Returns the name of the session's git that a volume is of.
+/// Returns the session's git id in the name of a volume.
 pub(super) fn id(name: &str) -> Option<&str> {
     name.strip_prefix(PREFIX)
 }
 
-/// Makes the volume; `owned`: with a folder for the user that the box runs as. Without, it says
-/// that there is a session to be settled.
+/// Creates the volume; `owned` gives it a folder of the sandbox's user. Without that, the volume
+/// marks a session to be settled.
 pub(super) async fn make(
     engine: &Engine,
     spec: &Spec,
@@ -73,14 +73,14 @@ pub(super) async fn make(
     exchange.await.map_err(failed)
 }
 
-/// Removes both volumes once nothing uses them; a container that used one may take a moment to go.
+/// Removes both volumes once they are unused; a container that used one may take a moment to go.
 pub(super) async fn remove(engine: &Engine, id: &str) {
     let both = async {
-        // The other one is what the next start goes by.
+        // The other one tells the next start that something is left.
         remove_in_time(engine, name_of_below(id)).await;
         remove_in_time(engine, name(id)).await;
     };
-    // What is left is removed at the next start.
+    // The next start removes what is left.
     tokio::select! {
         () = both => {}
         () = engine.late() => {}
