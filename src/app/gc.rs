@@ -5,7 +5,7 @@ use async_recursion::async_recursion as boxed;
 use podbay_config::Config;
 use podbay_engine as engine;
 use podbay_engine::Engine;
-use podbay_engine::Swept;
+use podbay_engine::SweepReport;
 use podbay_event::SessionId;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Abandoned;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// What was removed, and what waits for the person's word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    pub swept: Swept,
+    pub swept: SweepReport,
     /// Snapshots that were left: their projects may be on a disk that is not there now.
     pub abandoned: Vec<Abandoned>,
     /// What sessions did with git, was not all taken over and was left.

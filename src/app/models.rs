@@ -140,7 +140,7 @@ pub fn model_mistakes(config: &Config) -> Vec<String> {
 /// Lists every model that has a name, here or not.
 pub fn list_models(config: &Config, state: &State) -> Result<Models, Error> {
     let store = store(config, state)?;
-    let choice = store.choice(&Machine::look(&config.inference)).ok();
+    let choice = store.choice(&Machine::detect(&config.inference)).ok();
     Ok(Models {
         models: store.list().into_iter().map(ModelLine::from).collect(),
         default: choice.as_ref().map(|choice| choice.id.clone()),
@@ -179,7 +179,7 @@ pub async fn model_to_pull(config: &Config, state: &State) -> Result<(String, St
     }
     let store = store(config, state)?;
     let choice = store
-        .choice(&Machine::look(&config.inference))
+        .choice(&Machine::detect(&config.inference))
         .map_err(Error::Inference)?;
     let is_here = store
         .info(&choice.id)

@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use podbay_event::Kind;
 use podbay_event::Sink;
-use podbay_inference::Again;
 use podbay_inference::ModelServer;
+use podbay_inference::RestartOutcome;
 use podbay_inference::Serving;
 
 /// How often a server is started again in one session; one that ends more often would end again.
@@ -59,15 +59,15 @@ async fn watch_once(server: &ModelServer, serving: &Serving, sink: &Sink, may_st
         }
         tokio::time::sleep(PAUSE).await;
         let warn = |message| sink(Kind::Warning { message }.into());
-        match server.start_again(serving, &never).await {
-            Ok(Again::Started { why }) => {
+        match server.restart(serving, &never).await {
+            Ok(RestartOutcome::Started { why }) => {
                 warn(format!(
                     "the model server ended ({why}) and is started again"
                 ));
                 return true;
             }
-            Ok(Again::Runs) => {}
-            Ok(Again::Gone) => return false,
+            Ok(RestartOutcome::Runs) => {}
+            Ok(RestartOutcome::Gone) => return false,
             Err(error) => {
                 warn(format!(
                     "the model server ended and cannot be started again: {error}"

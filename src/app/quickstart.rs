@@ -200,7 +200,7 @@ async fn choose_model(
             .into(),
         );
     };
-    let choice = match store.choice(&Machine::look(&config.inference)) {
+    let choice = match store.choice(&Machine::detect(&config.inference)) {
         Ok(choice) => choice,
         Err(error) => {
             instead(error.to_string());

@@ -10,8 +10,8 @@ use podbay_config::Origin;
 use podbay_config::ProjectFile;
 use podbay_config::ProjectLayer;
 use podbay_config::Sources;
-use podbay_config::Standing;
 use podbay_config::Trust;
+use podbay_config::TrustState;
 use podbay_config::Trusted;
 use podbay_guest::LineDiff;
 use podbay_inference::Catalogue;
@@ -30,7 +30,7 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct ProjectSettings {
     pub file: ProjectFile,
-    pub standing: Standing,
+    pub standing: TrustState,
     project: Project,
 }
 
@@ -50,23 +50,23 @@ impl ProjectSettings {
     pub(super) fn layer(&self) -> ProjectLayer {
         ProjectLayer {
             file: self.file.clone(),
-            trusted: self.standing == Standing::Trusted,
+            trusted: self.standing == TrustState::Trusted,
         }
     }
 
     /// Returns whether other settings were trusted here before.
     pub fn has_changed(&self) -> bool {
-        matches!(self.standing, Standing::Changed { .. })
+        matches!(self.standing, TrustState::Changed { .. })
     }
 
     /// Returns what has changed since the user trusted the file, as a patch, if other settings were
     /// trusted before.
     pub fn difference(&self) -> Option<String> {
         match &self.standing {
-            Standing::Changed { before } => Some(
+            TrustState::Changed { before } => Some(
                 LineDiff::of(before, self.file.text()).unified("as it was trusted", "as it is now"),
             ),
-            Standing::Trusted | Standing::Untrusted => None,
+            TrustState::Trusted | TrustState::Untrusted => None,
         }
     }
 }
@@ -82,13 +82,13 @@ impl Settings {
         warnings.extend(self.loaded.passed_over.iter().map(ToString::to_string));
         let path = project.file.path().display();
         match project.standing {
-            Standing::Changed { .. } => warnings.push(format!(
+            TrustState::Changed { .. } => warnings.push(format!(
                 "{path} has changed since you trusted it, so it may only make things tighter; `podbay config trust` shows what has changed"
             )),
-            Standing::Untrusted if !self.loaded.passed_over.is_empty() => {
+            TrustState::Untrusted if !self.loaded.passed_over.is_empty() => {
                 warnings.push(format!("{path} is not trusted; `podbay config trust` shows it and lets all of it count"));
             }
-            Standing::Trusted | Standing::Untrusted => {}
+            TrustState::Trusted | TrustState::Untrusted => {}
         }
         warnings
     }

@@ -15,7 +15,7 @@ use podbay_app as app;
 use podbay_app::ProjectSettings;
 use podbay_app::exit_code;
 use podbay_config as config;
-use podbay_config::PassedOver;
+use podbay_config::IgnoredSetting;
 use podbay_ui as ui;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
@@ -163,7 +163,7 @@ async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
         ));
     };
     let path = text::line(&own.file.path().to_string_lossy());
-    if own.standing == config::Standing::Trusted {
+    if own.standing == config::TrustState::Trusted {
         deliver(&format!("{path} is trusted already\n"))?;
         return Ok(exit_code::DONE);
     }
@@ -235,7 +235,7 @@ pub(super) async fn ask_again(
 
 /// Shows what is to be trusted: what has changed, or all of it, with every hidden character, and
 /// what counts only then.
-fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> String {
+fn describe(own: &ProjectSettings, passed_over: &[IgnoredSetting], paint: Paint) -> String {
     let path = text::line(&own.file.path().to_string_lossy());
     let difference = own.difference();
     let mut out = match difference {
@@ -267,7 +267,7 @@ fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> 
     }
     if !passed_over.is_empty() {
         out.push_str("\nWith your trust these count too, which a project alone may not set:\n");
-        for PassedOver {
+        for IgnoredSetting {
             key, value, holds, ..
         } in passed_over
         {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_for_this_folder_alone_until_it_is_taken_back() {
+    fn a_stored_answer_is_bound_to_its_folder_until_removed() {
         let temp = tempfile::tempdir().expect("a folder");
         let answers = |key: &str, project: &str| Answers::new(temp.path(), key, Path::new(project));
         let mine = answers("1-2", "/a");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_is_named_and_never_written_over() {
+    fn a_damaged_record_is_reported_and_never_overwritten() {
         let temp = tempfile::tempdir().expect("a folder");
         let answers = Answers::new(temp.path(), "1-2", Path::new("/a"));
         let file = temp.path().join("1-2.json");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_them() {
+    fn stored_answers_are_bounded() {
         let temp = tempfile::tempdir().expect("a folder");
         let answers = Answers::new(temp.path(), "1-2", Path::new("/a"));
         answers

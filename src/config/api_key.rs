@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::file;
+use super::user_file;
 use podbay_event::Secret;
 
 /// Most bytes of a key file; the longest keys in use have a few KiB.
@@ -67,7 +67,7 @@ pub fn key_of_file(path: &Path) -> Result<Secret, KeyError> {
             OTHER,
         ),
     };
-    let (file, facts) = file::open(path).map_err(unreadable)?;
+    let (file, facts) = user_file::open(path).map_err(unreadable)?;
     if facts.mode() & 0o077 != 0 {
         let problem = format!(
             "others can read the file of the API key, {shown} (mode {:o})",
@@ -78,7 +78,7 @@ pub fn key_of_file(path: &Path) -> Result<Secret, KeyError> {
             hint: format!("chmod 600 {shown}"),
         });
     }
-    let text = file::text(file, LONGEST).map_err(unreadable)?;
+    let text = user_file::text(file, LONGEST).map_err(unreadable)?;
     let text = text.trim();
     if text.is_empty() {
         return Err(failed(
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_one_line_is_a_key_and_nothing_else_is() {
+    fn only_a_file_with_one_line_is_a_key() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("key");
         let read = |bytes: &[u8]| {
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_said_and_never_waited_for() {
+    fn a_key_that_is_no_regular_file_is_refused_without_blocking() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
         for (path, words) in [
-            (pipe, "no regular file"),
+            (pipe, "not a regular file"),
             (folder.path().to_owned(), "a folder"),
-            ("/dev/zero".into(), "no regular file"),
+            ("/dev/zero".into(), "not a regular file"),
             (folder.path().join("absent"), "does not exist"),
         ] {
             let error = key_of_file(&path).expect_err("is no key");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_holds_one_line_too() {
+    fn a_key_in_a_variable_is_one_line_too() {
         assert_eq!(
             key_of_variable("K", Some(" sk \n"))
                 .expect("a key")

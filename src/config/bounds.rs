@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_can_be_done_with_is_refused_with_key_and_line() {
+    fn a_value_out_of_bounds_is_refused_with_key_and_line() {
         assert_eq!(mistakes(&Config::default()), vec![]);
         for time in [
             "bash_timeout",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_in_which_the_model_could_run_something_is_refused() {
+    fn a_hook_that_would_run_the_models_text_is_refused() {
         check(
             "[[hooks.pre_tool_use]]\nrun = 'echo \"{{tool_input}}\"'\nwhere = 'host'\n",
             "hooks.pre_tool_use",
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_of_engine_and_model_server_have_a_least_and_a_most() {
+    fn timeouts_of_engine_and_model_server_are_bounded() {
         let zero_is_nothing = [
             "engine.timeout_s",
             "engine.pull_timeout",
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_shares_and_a_checkpoint_comes_before_room_is_made() {
+    fn percentages_are_bounded_and_checkpoints_precede_compaction() {
         for nonsense in ["0", "100", "255"] {
             check(
                 &format!("[agent]\ncheckpoint_percent = {nonsense}\n"),

@@ -70,12 +70,12 @@ impl Error {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "the file does not exist: check the path given to `--config`".to_owned()
             }
-            Self::Read { .. } => "settings are a text file: check its path and who may read it, or name another one with `--config`".to_owned(),
-            Self::Project { .. } => "settings that come with a project are a plain text file: move this one away, or put one in its place".to_owned(),
+            Self::Read { .. } => "check the file's path and permissions, or name another one with `--config`".to_owned(),
+            Self::Project { .. } => "a project's settings must be a regular text file: move this one away, or replace it".to_owned(),
             Self::DamagedAnswers { .. } => {
-                "correct the file, or move it away: then all that it allowed is asked again; nothing is written to it as it is".to_owned()
+                "correct the file, or move it away, which forgets its answers; it is not overwritten".to_owned()
             }
-            Self::TooManyAnswers { .. } => "take some back with `podbay config answers --forget N`, or write a rule: `[policy] allow`".to_owned(),
+            Self::TooManyAnswers { .. } => "remove some with `podbay config answers --forget N`, or write a rule: `[policy] allow`".to_owned(),
             Self::Trust { .. } | Self::Answers { .. } => "check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned(),
             Self::Syntax { .. } => "the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned(),
             Self::Value { .. } => "docs/configuration.md lists every key with its default and its meaning".to_owned(),

@@ -3,8 +3,8 @@
 use toml::Table;
 use toml::Value;
 
+use super::IgnoredSetting;
 use super::Latitude;
-use super::PassedOver;
 use super::layer::Layer;
 
 const SECTION: &str = "hooks";
@@ -35,7 +35,7 @@ pub(super) fn to_lists(table: &mut Table) {
 }
 
 /// Removes host hooks from a project's layer, trusted or not, and returns them.
-pub(super) fn without_host(layer: &mut Layer) -> Vec<PassedOver> {
+pub(super) fn without_host(layer: &mut Layer) -> Vec<IgnoredSetting> {
     let mut taken = Vec::new();
     if let Some(Value::Table(hooks)) = layer.table.get_mut(SECTION) {
         for (name, value) in hooks.iter_mut() {
@@ -50,7 +50,7 @@ pub(super) fn without_host(layer: &mut Layer) -> Vec<PassedOver> {
             }
         }
     }
-    let passed = |(key, value): (String, String)| PassedOver {
+    let passed = |(key, value): (String, String)| IgnoredSetting {
         origin: layer.origin(&key),
         key,
         value,
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_commands_is_a_list_from_the_start() {
+    fn a_table_of_hook_commands_is_converted_to_a_list() {
         let table =
             layer("[hooks.pre_tool_use]\n'*' = 'b'\nbash = 'a'\n[hooks]\ntimeout = 3").table;
         let list = layer(
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_run_on_the_host_is_taken_out_and_said() {
+    fn host_hooks_of_a_project_are_removed_and_reported() {
         let mut layer =
             layer("[[hooks.stop]]\nrun = 'a'\n[[hooks.stop]]\nrun = 'b'\nwhere = 'host'\n");
         let taken = without_host(&mut layer);
@@ -90,7 +90,7 @@ mod tests {
             Some(1)
         );
         assert_eq!(taken.len(), 1);
-        let says = "config.toml:1: `hooks.stop` is passed over: a project may only add to it what runs in the sandbox, and only once it is trusted, and what the other settings say holds";
+        let says = "config.toml:1: `hooks.stop` is ignored: a project may only add to it what runs in the sandbox, and only once it is trusted, and what the other settings say holds";
         assert_eq!(
             (taken[0].value.contains('b'), taken[0].to_string().as_str()),
             (true, says)

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_finds_the_key_that_was_meant() {
+    fn a_misspelt_key_gets_a_suggestion() {
         check("sandbox.memroy", Some("sandbox.memory"));
         check("sandbox.pid", Some("sandbox.pids"));
         check("memory", Some("sandbox.memory"));

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_moves_a_setting_in_one_direction_alone() {
+    fn a_project_can_move_a_setting_in_one_direction_only() {
         check(
             Never,
             &json!("a"),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn no_setting_stands_in_the_table_twice() {
+    fn no_setting_is_listed_twice() {
         let mut keys: Vec<&str> = TABLE.iter().map(|(key, _)| *key).collect();
         keys.sort_unstable();
         let all = keys.len();

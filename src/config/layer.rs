@@ -14,11 +14,11 @@ use toml::de::DeValue;
 use super::Error;
 use super::Origin;
 use super::Origins;
-use super::file;
 use super::hooks;
 use super::key;
 use super::secret::is_secret;
-use super::words;
+use super::toml_errors;
+use super::user_file;
 
 /// Most bytes of a configuration file.
 const FILE_MAX: u64 = 1 << 20;
@@ -41,11 +41,11 @@ const ADDITIVE: [&str; 11] = [
 pub(super) struct Layer {
     pub(super) table: Table,
     /// The place of each key, including tables.
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, KeyPlace>,
     text: Option<String>,
 }
 
-struct Place {
+struct KeyPlace {
     origin: Origin,
     value: Range<usize>,
 }
@@ -65,13 +65,13 @@ impl Layer {
         let file = if is_handed_over {
             File::open(path)
         } else {
-            file::open(path).map(|(file, _)| file)
+            user_file::open(path).map(|(file, _)| file)
         };
         let file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !needed => return Ok(None),
             other => other.map_err(failed)?,
         };
-        let text = file::text(file, FILE_MAX).map_err(failed)?;
+        let text = user_file::text(file, FILE_MAX).map_err(failed)?;
         Self::parse(path, text).map(Some)
     }
 
@@ -111,7 +111,7 @@ impl Layer {
             table,
             places: BTreeMap::from([(
                 key.to_owned(),
-                Place {
+                KeyPlace {
                     origin,
                     value: 0..0,
                 },
@@ -168,7 +168,7 @@ impl Layer {
             .as_deref()
             .and_then(|text| toml::from_str::<C>(text).err());
         let at = spanned.as_ref().and_then(toml::de::Error::span);
-        let inside = |place: &Place| {
+        let inside = |place: &KeyPlace| {
             at.as_ref()
                 .is_some_and(|at| place.value.start <= at.start && at.start < place.value.end)
         };
@@ -193,7 +193,7 @@ impl Layer {
         {
             return listed;
         }
-        let what = words::plain(spanned.as_ref().unwrap_or(error).message(), &key);
+        let what = toml_errors::plain(spanned.as_ref().unwrap_or(error).message(), &key);
         Error::Value { origin, key, what }
     }
 
@@ -236,7 +236,7 @@ fn walk(
     text: &str,
     parent: &str,
     table: &DeTable<'_>,
-    places: &mut BTreeMap<String, Place>,
+    places: &mut BTreeMap<String, KeyPlace>,
 ) {
     for (part, value) in table {
         let key = key::join(parent, part.get_ref());
@@ -250,7 +250,7 @@ fn walk(
         inner_tables(path, text, &key, value, places);
         places.insert(
             key,
-            Place {
+            KeyPlace {
                 origin,
                 value: value.span(),
             },
@@ -264,7 +264,7 @@ fn inner_tables(
     text: &str,
     key: &str,
     value: &Spanned<DeValue<'_>>,
-    places: &mut BTreeMap<String, Place>,
+    places: &mut BTreeMap<String, KeyPlace>,
 ) {
     if let DeValue::Array(list) = value.get_ref() {
         for (index, item) in list.iter().enumerate() {

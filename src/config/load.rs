@@ -4,18 +4,18 @@ use toml::Table;
 use toml::Value;
 
 use super::Error;
+use super::IgnoredSetting;
 use super::Origin;
 use super::Origins;
-use super::PassedOver;
 use super::ProjectLayer;
 use super::Sources;
+use super::env_vars;
+use super::env_vars::Guess;
 use super::hooks::without_host;
 use super::key::Known;
 use super::layer::Layer;
-use super::narrow::narrow;
 use super::secret::is_secret;
-use super::variable;
-use super::variable::Guess;
+use super::untrusted_settings::narrow;
 
 /// The effective settings, with the origin of each.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Loaded<C> {
     pub warnings: Vec<String>,
     pub origins: Origins,
     /// Settings of an untrusted project that were ignored.
-    pub passed_over: Vec<PassedOver>,
+    pub passed_over: Vec<IgnoredSetting>,
 }
 
 /// Most unknown keys of one source that are reported: a wrong file must not flood the output.
@@ -68,7 +68,7 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
     {
         merged.add::<C>(&layer, &known)?;
     }
-    for layer in variable::layers::<C>(
+    for layer in env_vars::layers::<C>(
         &sources.variables,
         &known,
         &merged.table,
@@ -88,8 +88,8 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
             });
         }
         let layer = match &flag.value {
-            Value::String(text) => variable::text::<C>(&flag.key, text, &origin, Guess::Text)?,
-            other => variable::single::<C>(&flag.key, other.clone(), &origin)?,
+            Value::String(text) => env_vars::text::<C>(&flag.key, text, &origin, Guess::Text)?,
+            other => env_vars::single::<C>(&flag.key, other.clone(), &origin)?,
         };
         // An unknown key on the command line is an error, since it is easy to correct; in a file it
         // may be of another version, so it is a warning.

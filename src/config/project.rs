@@ -57,8 +57,10 @@ impl ProjectFile {
         let file = match opened {
             Ok(fd) => File::from(fd),
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
-            Err(Errno::ELOOP) => return Err(refuse("it is, or lies behind, a symbolic link")),
-            Err(Errno::ENXIO) => return Err(refuse("it is no plain file")),
+            Err(Errno::ELOOP) => {
+                return Err(refuse("it is, or is reached through, a symbolic link"));
+            }
+            Err(Errno::ENXIO) => return Err(refuse("it is not a regular file")),
             Err(error) => {
                 return Err(Error::Read {
                     path,
@@ -71,7 +73,7 @@ impl ProjectFile {
             source,
         };
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(refuse("it is no plain file"));
+            return Err(refuse("it is not a regular file"));
         }
         let mut bytes = Vec::new();
         file.take(LONGEST + 1)
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_file_that_lies_in_the_project_is_read() {
+    fn only_a_regular_file_inside_the_project_is_read() {
         let temp = tempfile::tempdir().expect("a folder");
         let (project, elsewhere) = (temp.path().join("project"), temp.path().join("elsewhere"));
         fs::create_dir_all(&project).expect("made");
@@ -149,14 +151,14 @@ mod tests {
         refused(&project, "symbolic link");
         fs::remove_file(&file).expect("removed");
         nix::unistd::mkfifo(&file, Mode::S_IRWXU).expect("a pipe");
-        refused(&project, "no plain file");
+        refused(&project, "not a regular file");
         fs::remove_file(&file).expect("removed");
         let listener = UnixListener::bind(&file).expect("a socket");
-        refused(&project, "no plain file");
+        refused(&project, "not a regular file");
         drop(listener);
         fs::remove_file(&file).expect("removed");
         fs::create_dir(&file).expect("made");
-        refused(&project, "no plain file");
+        refused(&project, "not a regular file");
         fs::remove_dir(&file).expect("removed");
         fs::write(&file, "#".repeat((64 << 10) + 1)).expect("written");
         refused(&project, "64 KiB");

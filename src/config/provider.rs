@@ -51,7 +51,7 @@ pub(super) fn choose(loaded: &mut Loaded<Config>) -> Result<(), Error> {
             std::cmp::Ordering::Less => {}
             std::cmp::Ordering::Equal => {
                 let what = format!(
-                    "{other} names an endpoint too (`{ENDPOINT}`), and only one of both can answer: take one away"
+                    "{other} names an endpoint too (`{ENDPOINT}`), and only one of them can be used: remove one"
                 );
                 return Err(Error::Value {
                     origin,
@@ -238,7 +238,7 @@ base_url = "http://127.0.0.1:8000/v1"
     }
 
     #[test]
-    fn a_number_where_a_word_is_wanted_is_told_the_words() {
+    fn a_number_in_place_of_a_word_lists_the_words() {
         let listed = |error: Error| {
             let said = error.to_string();
             assert!(
@@ -261,7 +261,7 @@ base_url = "http://127.0.0.1:8000/v1"
     }
 
     #[test]
-    fn a_model_that_is_named_is_asked_of_whoever_answers() {
+    fn a_named_model_is_requested_from_the_chosen_endpoint() {
         let own = "llm.endpoint = \"https://own.example/v1\"\nllm.model = \"usual\"";
         let flags = [("--model", "inference.model", "small")];
         check(
@@ -338,13 +338,13 @@ base_url = "http://127.0.0.1:8000/v1"
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_a_remedy() {
+    fn contradictory_provider_settings_are_refused_with_a_remedy() {
         for (text, flags, words) in [
             ("llm.provider = \"fra\"", &[][..], "there are: far, near"),
             (
                 "llm.provider = \"far\"\nllm.endpoint = \"http://127.0.0.1:1\"",
                 &[][..],
-                "only one of both can answer",
+                "only one of them can be used",
             ),
             (
                 "",

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Latitude;
 use super::Loaded;
 use super::Origin;
+use super::env_vars;
 use super::key;
-use super::variable;
 use podbay_event::shown_address;
 
 /// The documentation of one key.
@@ -57,7 +57,7 @@ fn walk(key: &str, value: &Value, schema: Option<&Value>, all: &mut Vec<Setting>
                 key: key.to_owned(),
                 default: value.clone(),
                 doc,
-                variable: variable::name_of(key),
+                variable: env_vars::name_of(key),
             });
         }
     }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_in_a_value_is_shown_without_its_password() {
+    fn every_url_in_a_value_is_shown_without_its_password() {
         let value = json!({"a": ["https://u:sesame@h/x", "plain"], "b": "https://h/?token=sesame", "image": "debian@sha256:00", "n": 1});
         let shown = json!({"a": ["https://***@h/x", "plain"], "b": "https://h/?***", "image": "debian@sha256:00", "n": 1});
         assert_eq!(without_passwords(&value), shown);

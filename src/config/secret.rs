@@ -34,7 +34,7 @@ mod tests {
     use super::is_secret;
 
     #[test]
-    fn names_of_secrets_are_known_from_names_of_what_holds_them() {
+    fn names_of_secrets_differ_from_names_of_their_files_and_variables() {
         for key in [
             "llm.api_key",
             "api-key",

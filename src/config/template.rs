@@ -62,7 +62,7 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn a_line_without_its_mark_is_the_default() {
+    fn an_uncommented_line_of_the_template_is_the_default() {
         let text = template::<Config>();
         assert!(toml::from_str::<Config>(&text).is_ok(), "it reads as it is");
         let is_set = |line: &&str| !line.starts_with(' ') && !line.ends_with(" =");

@@ -25,7 +25,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// Whether the user trusts a project's settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustState {
     /// These exact bytes are trusted.
     Trusted,
     /// Other bytes are trusted; this is their text.
@@ -63,14 +63,14 @@ impl Trust {
         key: &str,
         project: &Path,
         file: &ProjectFile,
-    ) -> Result<Standing, Error> {
+    ) -> Result<TrustState, Error> {
         Ok(match read(&self.record(key))? {
-            Some(record) if record.project != project => Standing::Untrusted,
-            Some(record) if record.sha256 == file.hash() => Standing::Trusted,
-            Some(record) => Standing::Changed {
+            Some(record) if record.project != project => TrustState::Untrusted,
+            Some(record) if record.sha256 == file.hash() => TrustState::Trusted,
+            Some(record) => TrustState::Changed {
                 before: record.text,
             },
-            None => Standing::Untrusted,
+            None => TrustState::Untrusted,
         })
     }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_for_these_bytes_in_this_folder() {
+    fn trust_is_bound_to_these_bytes_in_this_folder() {
         let temp = tempfile::tempdir().expect("a folder");
         let (project, other) = (temp.path().join("project"), temp.path().join("other"));
         fs::create_dir(temp.path().join("trust")).expect("made");
@@ -172,23 +172,23 @@ mod tests {
         let standing = |key: &str, project: &Path, file: &ProjectFile| {
             trust.standing(key, project, file).expect("reads")
         };
-        assert_eq!(standing("1-2", &project, &first), Standing::Untrusted);
+        assert_eq!(standing("1-2", &project, &first), TrustState::Untrusted);
         trust.accept("1-2", &project, &first).expect("writes");
-        assert_eq!(standing("1-2", &project, &first), Standing::Trusted);
+        assert_eq!(standing("1-2", &project, &first), TrustState::Trusted);
         assert_eq!(
             standing("1-3", &project, &first),
-            Standing::Untrusted,
+            TrustState::Untrusted,
             "another folder at that path"
         );
         assert_eq!(
             standing("1-2", &other, &first),
-            Standing::Untrusted,
+            TrustState::Untrusted,
             "another path with that number"
         );
         let second = file(&project, "offline = false\n");
         assert_eq!(
             standing("1-2", &project, &second),
-            Standing::Changed {
+            TrustState::Changed {
                 before: "offline = true\n".to_owned()
             }
         );
@@ -204,7 +204,7 @@ mod tests {
         fs::write(&record, changed).expect("written");
         assert_eq!(
             standing("1-2", &project, &second),
-            Standing::Untrusted,
+            TrustState::Untrusted,
             "a hash that is not of what was shown"
         );
         assert!(

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_as_docker_reads_them() {
+    fn engine_addresses_are_parsed_as_docker_does() {
         check("unix:///run/docker.sock", Ok("unix:///run/docker.sock"));
         check("tcp://10.0.0.1:2375", Ok("tcp://10.0.0.1:2375"));
         check("tcp://10.0.0.1", Ok("tcp://10.0.0.1:2375"));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_asked_when_the_options_say_nothing() {
+    fn the_environment_is_used_if_the_options_name_no_engine() {
         let env = |name: &str| match name {
             "DOCKER_HOST" => Some("tcp://10.1.1.1:2376".to_owned()),
             "DOCKER_TLS_VERIFY" => Some("1".to_owned()),

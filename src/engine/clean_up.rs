@@ -32,7 +32,7 @@ const GOING: Duration = Duration::from_secs(5);
 
 /// A container that could not be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct LeftContainer {
     /// Its name for the engine.
     pub name: String,
     pub problem: String,
@@ -45,27 +45,27 @@ pub fn how_to_remove(name: &str) -> String {
     )
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for LeftContainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, problem } = self;
         write!(
             f,
-            "the container {name} is left: {problem}; `docker rm --force {name}` removes it, and so does `podbay gc`"
+            "the container {name} was not removed: {problem}; `docker rm --force {name}` removes it, and so does `podbay gc`"
         )
     }
 }
 
 /// Shutdown state of the process that opened the engine.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct Shutdown {
     /// Fires when the process is told to end; clean-up has little time from then on.
     told: CancellationToken,
     /// When that was first noticed.
     since: OnceLock<Instant>,
-    left: Mutex<Vec<Left>>,
+    left: Mutex<Vec<LeftContainer>>,
 }
 
-impl Ending {
+impl Shutdown {
     pub(super) fn new(told: &CancellationToken) -> Self {
         Self {
             told: told.clone(),
@@ -147,12 +147,12 @@ impl Engine {
     /// Records that a container could not be removed.
     pub(super) fn note_left(&self, name: &str, error: &Error) {
         let problem = error.with_causes();
-        tracing::warn!(name, problem, "a container is left");
+        tracing::warn!(name, problem, "a container was not removed");
         self.ending
             .left
             .lock()
             .expect("nothing panics while it holds this lock")
-            .push(Left {
+            .push(LeftContainer {
                 name: name.to_owned(),
                 problem,
             });
@@ -160,7 +160,7 @@ impl Engine {
 
     /// Returns the containers that could not be removed since the last call; the user should be
     /// told.
-    pub fn take_left(&self) -> Vec<Left> {
+    pub fn take_left(&self) -> Vec<LeftContainer> {
         std::mem::take(
             &mut *self
                 .ending

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Options;
 use super::address::Address;
-use super::clean_up::Ending;
+use super::clean_up::Shutdown;
 use super::details::Component;
 use super::tcp;
 
@@ -28,7 +28,7 @@ const OLDEST: ClientVersion = ClientVersion {
 pub struct Engine {
     pub(super) docker: Docker,
     pub(super) timeout: Duration,
-    pub(super) ending: Arc<Ending>,
+    pub(super) ending: Arc<Shutdown>,
     address: Arc<Address>,
     facts: Arc<OnceCell<Facts>>,
 }
@@ -122,7 +122,7 @@ impl Engine {
             () = cancel.cancelled() => return Err(cancelled()),
             docker = opening => docker?,
         };
-        let ending = Arc::new(Ending::new(cancel));
+        let ending = Arc::new(Shutdown::new(cancel));
         Ok(Self {
             docker,
             timeout,
@@ -348,7 +348,7 @@ mod tests {
     use super::is_snapshotter;
 
     #[test]
-    fn the_older_of_two_versions_is_agreed_on_and_what_is_none_is_none() {
+    fn the_older_api_version_is_negotiated() {
         let ours = ClientVersion {
             major_version: 1,
             minor_version: 52,
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn containerds_store_is_known_by_its_type() {
+    fn containerds_image_store_is_recognized_by_its_type() {
         check(&[("driver-type", "io.containerd.snapshotter.v1")], true);
         check(
             &[("Backing Filesystem", "extfs"), ("Supports d_type", "true")],

@@ -153,12 +153,12 @@ pub struct ContainerState {
     /// Its first process while it runs, as the engine's machine numbers it.
     pub pid: Option<u32>,
     /// The limits that the engine reports.
-    pub limits: Held,
+    pub limits: ReportedLimits,
 }
 
 /// Limits of a container; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct ReportedLimits {
     /// Bytes.
     pub memory: Option<u64>,
     pub n_processes: Option<u64>,
@@ -288,7 +288,7 @@ impl Engine {
                 .and_then(|limit| u64::try_from(limit).ok())
                 .filter(|&limit| limit > 0)
         };
-        let limits = Held {
+        let limits = ReportedLimits {
             memory: given(host_config.memory),
             n_processes: given(host_config.pids_limit),
             millicores: given(host_config.nano_cpus).map(|nano| nano / 1_000_000),

@@ -8,7 +8,7 @@ use thiserror::Error;
 pub enum Error {
     #[error("no container engine answers at {address}: there is no such socket")]
     NoSocket { address: String },
-    #[error("the container engine at {address} does not let this user in")]
+    #[error("this user may not use the container engine at {address}")]
     PermissionDenied { address: String },
     #[error("no container engine answers at {address}: the connection was refused")]
     Refused { address: String },
@@ -42,7 +42,7 @@ pub enum Error {
     },
     #[error("the engine did not answer within {} s while asked to {doing}", within.as_secs())]
     NoAnswer { doing: String, within: Duration },
-    #[error("{doing}: the engine says that it has, and after {} s it is still there", within.as_secs())]
+    #[error("{doing}: the engine reported success, but it still exists after {} s", within.as_secs())]
     Stays { doing: String, within: Duration },
     #[error("{doing}: cancelled")]
     Cancelled { doing: String },
@@ -200,7 +200,7 @@ impl Error {
                 "it may hold a process that cannot be killed; try `docker rm --force`, or restart the engine"
             }
             Self::NoSpace { .. } => {
-                "make room on the engine's disk: `docker system df` shows what takes it, `podbay gc` removes leftovers of ours"
+                "free space on the engine's disk: `docker system df` shows what uses it, `podbay gc` removes leftovers of ours"
             }
             Self::Pull { .. } => {
                 "check the image's name and your connection; without a registry use an image that `docker images` lists"
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_removal_that_is_under_way_is_told_from_one_that_cannot_be() {
+    fn a_removal_in_progress_is_distinguished_from_a_conflict() {
         let answer = |status, message: &str| Error::Answer {
             doing: "remove it".to_owned(),
             status,
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_connection_says_what_broke_it() {
+    fn a_broken_connection_names_its_cause() {
         let source = Box::new(std::io::Error::other("the peer went away"));
         let words = Error::Lost {
             doing: "remove it".to_owned(),

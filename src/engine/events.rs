@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rel_09_a_moment_is_found_again_by_a_clock_that_was_set() {
+    fn rel_09_a_moment_is_dated_correctly_after_the_clock_was_set() {
         let moment = Moment::now();
         let hour = Duration::from_secs(3600);
         let set_back = moment.earliest(moment.dated - hour);

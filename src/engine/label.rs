@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 
-use super::machine::machine;
+use super::machine_id::machine;
 use podbay_event::InstanceId;
 use podbay_event::SessionId;
 
@@ -70,7 +70,7 @@ impl Role {
 /// The process that created an object, precisely enough to know later whether it still runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    place: Place,
+    place: PidScope,
     pid: u32,
     /// Its start time in clock ticks after boot: pids are reused, the pair is not.
     started: u64,
@@ -78,7 +78,7 @@ pub struct Owner {
 
 /// Where a process runs: a pid is meaningful only within one boot and one pid namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct PidScope {
     /// The kernel's boot id; empty if unknown.
     boot: String,
     /// The pid namespace.
@@ -92,7 +92,7 @@ impl Owner {
     pub fn current() -> Self {
         let pid = std::process::id();
         Self {
-            place: Place::here(),
+            place: PidScope::here(),
             pid,
             started: started(pid).unwrap_or(0),
         }
@@ -103,7 +103,7 @@ impl Owner {
         let started = parts.next()?.parse().ok()?;
         let pid = parts.next()?.parse().ok()?;
         Some(Self {
-            place: Place::parse(parts.next()?)?,
+            place: PidScope::parse(parts.next()?)?,
             pid,
             started,
         })
@@ -113,11 +113,15 @@ impl Owner {
     /// namespace, or this machine was rebooted since. Processes of other machines and other pid
     /// namespaces are not visible.
     pub fn is_gone(&self) -> bool {
-        self.is_gone_as_seen_from(&Place::here(), started)
+        self.is_gone_as_seen_from(&PidScope::here(), started)
     }
 
     /// `started` returns when a process with that pid started here, if there is one.
-    fn is_gone_as_seen_from(&self, here: &Place, started: impl FnOnce(u32) -> Option<u64>) -> bool {
+    fn is_gone_as_seen_from(
+        &self,
+        here: &PidScope,
+        started: impl FnOnce(u32) -> Option<u64>,
+    ) -> bool {
         let place = &self.place;
         if place.boot.is_empty() || here.boot.is_empty() {
             return false;
@@ -130,7 +134,7 @@ impl Owner {
 
     /// Returns whether it ran on this machine, in this boot or an earlier one.
     pub fn is_of_this_machine(&self) -> bool {
-        let here = Place::here();
+        let here = PidScope::here();
         (!here.boot.is_empty() && self.place.boot == here.boot)
             || (here.machine.is_some() && self.place.machine == here.machine)
     }
@@ -156,7 +160,7 @@ impl fmt::Display for Owner {
     }
 }
 
-impl Place {
+impl PidScope {
     fn here() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .unwrap_or_default()
@@ -184,7 +188,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PidScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.boot, self.namespace)?;
         match &self.machine {
@@ -270,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_read_back_as_they_were_written() {
+    fn labels_round_trip() {
         let labels = Labels {
             role: Role::Workspace,
             instance: Some(InstanceId::random()),
@@ -285,11 +289,11 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_there_and_an_ended_one_is_gone() {
+    fn this_process_is_alive_and_an_ended_one_is_gone() {
         assert!(!Owner::current().is_gone() && Owner::current().is_of_this_machine());
         let mut past = Owner::ended();
         assert!(past.is_gone(), "same pid, another start");
-        past.place = Place {
+        past.place = PidScope {
             boot: "another-boot".to_owned(),
             namespace: "1".to_owned(),
             machine: None,
@@ -303,7 +307,7 @@ mod tests {
     #[track_caller]
     fn check(label: &str, here: &str, there: Option<u64>, is_gone: bool) {
         let owner = Owner::parse(label).expect("a label of ours");
-        let here = Place::parse(here).expect("a place");
+        let here = PidScope::parse(here).expect("a place");
         assert_eq!(
             owner.is_gone_as_seen_from(&here, |_| there),
             is_gone,
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_boot_of_the_same_machine_is_gone_and_another_machine_is_not_judged() {
+    fn owners_of_earlier_boots_are_gone_and_other_machines_unknown() {
         let label = "boot-1/4026/m1:7:70";
         check(label, "boot-1/4026/m1", Some(70), false);
         check(label, "boot-1/4026/m1", Some(71), true);
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_of_the_older_form_is_judged_in_its_own_boot_alone() {
+    fn a_label_of_the_older_form_is_judged_only_in_its_own_boot() {
         let label = "boot-1/4026:7:70";
         check(label, "boot-1/4026/m1", Some(70), false);
         check(label, "boot-1/4026/m1", None, true);
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_label_of_ours_names_nobody() {
+    fn a_malformed_label_has_no_owner() {
         for text in [
             "",
             "7:70",

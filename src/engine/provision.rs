@@ -12,9 +12,9 @@ use super::ImageFacts;
 use super::Labels;
 use super::Options;
 use super::Role;
-use super::archive;
-use super::archive::Chosen;
-use super::base;
+use super::base_image;
+use super::debian_archive;
+use super::debian_archive::ChosenBuildArgs;
 use super::recipes::Base;
 use super::recipes::RECIPES;
 use super::recipes::Recipe;
@@ -58,13 +58,13 @@ pub enum ImageState {
 
 /// What one of our images was made from: its label `spec`.
 #[derive(Debug, PartialEq, Eq)]
-struct Made<'a> {
+struct ImageOrigin<'a> {
     recipe: &'a str,
     base: &'a str,
     base_id: &'a str,
 }
 
-impl<'a> Made<'a> {
+impl<'a> ImageOrigin<'a> {
     fn parse(spec: &'a str) -> Option<Self> {
         let mut parts = spec.split(' ');
         let made = Self {
@@ -80,7 +80,7 @@ impl<'a> Made<'a> {
     }
 }
 
-impl std::fmt::Display for Made<'_> {
+impl std::fmt::Display for ImageOrigin<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.recipe, self.base, self.base_id)
     }
@@ -202,7 +202,7 @@ impl Provision {
                 facts,
             });
             if let Base::Debian(suite) = recipe.base {
-                let name = base::base_name(suite);
+                let name = base_image::base_name(suite);
                 // Several images share a base.
                 if !listed.iter().any(|image| image.name == name)
                     && let Some(facts) = self.engine.image(&name, cancel).await?
@@ -233,7 +233,7 @@ impl Provision {
             return Ok((ImageState::Absent, None));
         };
         let hash = recipe.hash(&self.chosen()?)?;
-        let Some(made) = Made::of(&facts).filter(|made| made.recipe == hash) else {
+        let Some(made) = ImageOrigin::of(&facts).filter(|made| made.recipe == hash) else {
             return Ok((ImageState::Outdated, Some(facts)));
         };
         // A removed base is not needed: the image contains all of it.
@@ -277,7 +277,7 @@ impl Provision {
         };
         let chosen = self.chosen()?;
         let hash = recipe.hash(&chosen)?;
-        let made = Made {
+        let made = ImageOrigin {
             recipe: &hash,
             base: &base,
             base_id: &base_id,
@@ -286,7 +286,7 @@ impl Provision {
             spec: Some(made.to_string()),
             ..Labels::new(Role::Image)
         };
-        let mut args = archive::build_args(&chosen).await;
+        let mut args = debian_archive::build_args(&chosen).await;
         args.insert("BASE".to_owned(), base.clone());
         // Of this build alone: another running build needs its own stages.
         let stage = recipe
@@ -312,7 +312,7 @@ impl Provision {
                         self.discard(&id).await;
                     }
                 }
-                Err(error) => tracing::debug!(%error, "what the build left behind stays"),
+                Err(error) => tracing::debug!(%error, "leftovers of the build were not removed"),
             }
         }
         Ok(facts)
@@ -330,7 +330,7 @@ impl Provision {
         }
         // Our own base means that no registry answered before; asking again would only wait for its
         // timeout.
-        let own = base::base_name(suite);
+        let own = base_image::base_name(suite);
         let old = self.engine.image(&own, cancel).await?;
         let chosen = self.chosen()?;
         if let Some(facts) = old.as_ref().filter(|facts| is_current_base(facts, &chosen)) {
@@ -361,7 +361,7 @@ impl Provision {
                 {
                     return Ok((own, facts.id));
                 }
-                base::make(
+                base_image::make(
                     &self.engine,
                     suite,
                     &chosen,
@@ -412,14 +412,14 @@ impl Provision {
         let facts = self.engine.image(name, cancel).await?;
         facts.ok_or_else(|| Error::NoImage {
             image: name.to_owned(),
-            problem: "it was removed as soon as it was there".to_owned(),
+            problem: "it was removed right after it was made".to_owned(),
         })
     }
 
     /// Returns the user's choices for builds; reading them is cheap, so it is part of checking an
     /// image.
-    fn chosen(&self) -> Result<Chosen, Error> {
-        Chosen::new(&self.options, |name| std::env::var(name).ok())
+    fn chosen(&self) -> Result<ChosenBuildArgs, Error> {
+        ChosenBuildArgs::new(&self.options, |name| std::env::var(name).ok())
     }
 
     async fn lock(&self, image: &str, cancel: &CancellationToken) -> Result<FileLock, Error> {
@@ -450,7 +450,7 @@ impl Provision {
             .remove_image(id, &CancellationToken::new())
             .await
         {
-            tracing::debug!(%error, "the replaced image stays");
+            tracing::debug!(%error, "the replaced image was not removed");
         }
     }
 }
@@ -459,7 +459,7 @@ fn ours(name: &str) -> &'static Recipe {
     Recipe::find(name).expect("a recipe stands on another of the table, which a test checks")
 }
 
-fn is_current_base(facts: &ImageFacts, chosen: &Chosen) -> bool {
+fn is_current_base(facts: &ImageFacts, chosen: &ChosenBuildArgs) -> bool {
     facts
         .labels
         .as_ref()
@@ -472,15 +472,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_image_was_made_from_reads_back() {
-        let made = Made {
+    fn an_images_origin_round_trips_through_its_label() {
+        let made = ImageOrigin {
             recipe: "00ff",
             base: "debian:trixie-slim",
             base_id: "sha256:11",
         };
-        assert_eq!(Made::parse(&made.to_string()), Some(made));
+        assert_eq!(ImageOrigin::parse(&made.to_string()), Some(made));
         for other in ["", "00ff", "00ff base", "a b c d"] {
-            assert_eq!(Made::parse(other), None, "{other}");
+            assert_eq!(ImageOrigin::parse(other), None, "{other}");
         }
     }
 }

@@ -5,7 +5,7 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::Error;
-use super::archive::Chosen;
+use super::debian_archive::ChosenBuildArgs;
 
 /// One of our images, and what it is made from.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Recipe {
     }
 
     /// Returns a hash of the files and of the user's build arguments.
-    pub(super) fn hash(&self, chosen: &Chosen) -> Result<String, Error> {
+    pub(super) fn hash(&self, chosen: &ChosenBuildArgs) -> Result<String, Error> {
         let mut hasher = Sha256::new();
         for (name, content, executable) in self.context()? {
             hasher.update(name);
@@ -155,7 +155,7 @@ impl Recipe {
 }
 
 /// Returns a hash of the script that makes bases and of the archive chosen for them.
-pub(super) fn base_hash(chosen: &Chosen) -> String {
+pub(super) fn base_hash(chosen: &ChosenBuildArgs) -> String {
     let mut hasher = Sha256::new_with_prefix(BASE_SCRIPT);
     if let Some(mirror) = chosen.mirror() {
         hasher.update(mirror);
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_every_folder_is_carried() {
+    fn every_file_of_every_image_folder_is_embedded() {
         let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../images");
         let mut found = BTreeSet::new();
         for folder in fs::read_dir(&images).expect("the folder of images") {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_that_stays_behind_is_marked() {
+    fn every_leftover_build_stage_is_labelled() {
         for recipe in &RECIPES {
             let dockerfile = recipe
                 .files
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_stand_on_comes_first() {
+    fn a_base_comes_before_the_images_on_it() {
         for (at, recipe) in RECIPES.iter().enumerate() {
             if let Base::Ours(name) = recipe.base {
                 assert!(
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_of_its_own_makes_another_image() {
+    fn another_tag_names_another_image() {
         assert!(Recipe::find("podbay/python:latest").is_some());
         assert!(Recipe::find("podbay/python:mine").is_none());
         assert!(Recipe::find("python").is_none());

@@ -81,7 +81,7 @@ impl Leftover {
 
 /// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// Names of the removed objects.
     pub removed: Vec<String>,
     /// Names of objects that could not be removed, each with the reason.
@@ -163,8 +163,8 @@ impl Engine {
         guest_volume: &str,
         others: Option<Duration>,
         cancel: &CancellationToken,
-    ) -> Result<Swept, Error> {
-        let mut swept = Swept::default();
+    ) -> Result<SweepReport, Error> {
+        let mut swept = SweepReport::default();
         for leftover in self.containers(cancel).await? {
             let is_orphan = leftover.is_orphan(guest_volume, Duration::ZERO);
             let Leftover::Container { id, name, .. } = leftover else {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_nobodys_only_where_its_owner_is_known_to_have_ended() {
+    fn a_container_is_orphaned_only_if_its_owner_surely_ended() {
         for role in [Role::Workspace, Role::Keeper, Role::Filler] {
             check(role, "a", true, Some(Owner::ended()), true);
             check(role, "a", true, Some(Owner::current()), false);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn of_volumes_only_those_of_other_guests_are_swept() {
+    fn only_guest_volumes_of_other_builds_are_swept() {
         for (role, is_orphan) in [
             (Role::Guest, true),
             (Role::Keep, false),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_old_enough_is_swept() {
+    fn only_objects_that_are_old_enough_are_swept() {
         let hour = Duration::from_secs(3600);
         let now: Timestamp = "2026-11-22T12:00:00Z".parse().expect("a time");
         let check = |created: &str, age| is_older(created.parse().ok(), age, now);

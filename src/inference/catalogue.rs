@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Mistake;
+use super::CatalogueMistake;
 use super::Options;
-use super::own;
+use super::user_catalogue;
 
 /// A named model, and where its files come from.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -97,7 +97,7 @@ pub(super) fn main_branch() -> String {
 pub struct Catalogue {
     pub entries: Vec<Entry>,
     /// Mistakes in the user's list; its other entries are used.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<CatalogueMistake>,
 }
 
 #[derive(Deserialize)]
@@ -129,7 +129,7 @@ impl Catalogue {
     /// Reads the user's list and adds it to the built-in models.
     pub fn load(options: &Options) -> Self {
         let (own, mistakes) = own_list(options).map_or_else(Default::default, |(path, named)| {
-            own::read(&path, named, built_in())
+            user_catalogue::read(&path, named, built_in())
         });
         Self {
             entries: built_in().iter().cloned().chain(own).collect(),
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_entry_is_whole() {
+    fn every_catalogue_entry_is_complete() {
         assert!(smoke().note.is_some());
         let (mut ids, mut n_coding) = (HashSet::new(), 0);
         for entry in built_in() {
@@ -185,7 +185,8 @@ mod tests {
                 "{}",
                 entry.id
             );
-            own::check(entry).unwrap_or_else(|problem| panic!("{}: {}", entry.id, problem.0));
+            user_catalogue::check(entry)
+                .unwrap_or_else(|problem| panic!("{}: {}", entry.id, problem.0));
             n_coding += usize::from(
                 entry
                     .parameters

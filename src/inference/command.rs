@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 use super::Error;
 use super::Model;
 use super::Options;
-use super::plan::manner;
+use super::plan::common_arguments;
 use super::plan::size;
 
 /// Returns the command line of the model server for a container that is started by something else,
@@ -45,7 +45,7 @@ pub fn command(
         model.name.clone(),
     ];
     argv.extend(["--host".to_owned(), text(socket)?]);
-    argv.extend(manner(
+    argv.extend(common_arguments(
         options,
         context,
         n_threads.clamp(1, 1024),

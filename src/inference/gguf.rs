@@ -17,7 +17,7 @@ const LONGEST_TEXT: u64 = 64 * 1024;
 
 /// Facts from the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct GgufHeader {
     /// Context length in tokens that the model was trained for.
     pub(super) context: Option<u64>,
     /// Bytes of memory per token of context, at 16 bits a value.
@@ -26,7 +26,7 @@ pub(super) struct Head {
 
 /// Why a file is not a usable model.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum GgufError {
     NotGguf,
     Version(u32),
     /// The file is shorter than its header says; `needed` is set if the header itself is complete.
@@ -38,7 +38,7 @@ pub(super) enum Problem {
     Unreadable(io::Error),
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for GgufError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotGguf => f.write_str("it is not a GGUF file"),
@@ -72,14 +72,14 @@ impl std::fmt::Display for Problem {
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
 
 /// Reads the header of a file and checks that the file is complete.
-pub(super) fn read(file: File) -> Result<Head, Problem> {
-    let length = file.metadata().map_err(Problem::Unreadable)?.len();
+pub(super) fn read(file: File) -> Result<GgufHeader, GgufError> {
+    let length = file.metadata().map_err(GgufError::Unreadable)?.len();
     read_part(file, length)
 }
 
 /// Like [`read`], for `length` bytes from the file's current position: the model may be inside
 /// another file.
-pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
+pub(super) fn read_part(file: File, length: u64) -> Result<GgufHeader, GgufError> {
     let mut reader = Reader {
         inner: BufReader::with_capacity(64 * 1024, file),
         at: 0,
@@ -87,16 +87,16 @@ pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     };
     match reader.bytes() {
         Ok(magic) if magic == *MAGIC => {}
-        Err(error @ Problem::Unreadable(_)) => return Err(error),
-        _ => return Err(Problem::NotGguf),
+        Err(error @ GgufError::Unreadable(_)) => return Err(error),
+        _ => return Err(GgufError::NotGguf),
     }
     let version = reader.u32()?;
     if !matches!(version, 2 | 3) {
-        return Err(Problem::Version(version));
+        return Err(GgufError::Version(version));
     }
     let (n_tensors, n_keys) = (reader.u64()?, reader.u64()?);
     if n_keys == 0 {
-        return Err(Problem::Malformed("its head says nothing of what it is"));
+        return Err(GgufError::Malformed("its header does not say what it is"));
     }
     let mut facts = Facts::default();
     for _ in 0..n_keys {
@@ -106,7 +106,7 @@ pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     }
     // The first part of a split model may have no tensors.
     if n_tensors == 0 && facts.parts.unwrap_or(0) < 2 {
-        return Err(Problem::Malformed(
+        return Err(GgufError::Malformed(
             "it has no tensors, so it holds no model",
         ));
     }
@@ -117,7 +117,7 @@ pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     let alignment = facts.alignment.unwrap_or(32).clamp(1, 1 << 20);
     let needed = reader.at.next_multiple_of(alignment).saturating_add(end);
     if n_tensors > 0 && needed > length {
-        return Err(Problem::Truncated {
+        return Err(GgufError::Truncated {
             length,
             needed: Some(needed),
         });
@@ -173,7 +173,7 @@ impl Facts {
         }
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> GgufHeader {
         let bytes_per_token = || {
             let heads = match (self.key_value_heads, self.layers?) {
                 (Some(Value::Sum(sum)), _) => sum,
@@ -187,7 +187,7 @@ impl Facts {
             let width = self.key.or(usual)?.checked_add(self.value.or(usual)?)?;
             heads.checked_mul(width)?.checked_mul(2)
         };
-        Head {
+        GgufHeader {
             context: self.context,
             bytes_per_token: bytes_per_token(),
         }
@@ -201,15 +201,15 @@ struct Reader {
 }
 
 impl Reader {
-    fn truncated(&self) -> Problem {
-        Problem::Truncated {
+    fn truncated(&self) -> GgufError {
+        GgufError::Truncated {
             length: self.length,
             needed: None,
         }
     }
 
     /// Advances by `n` bytes, which must be before the end.
-    fn advance(&mut self, n: u64) -> Result<(), Problem> {
+    fn advance(&mut self, n: u64) -> Result<(), GgufError> {
         if n > self.length.saturating_sub(self.at) {
             return Err(self.truncated());
         }
@@ -217,53 +217,53 @@ impl Reader {
         Ok(())
     }
 
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Problem> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), GgufError> {
         self.advance(bytes.len() as u64)?;
         self.inner
             .read_exact(bytes)
             .map_err(|error| match error.kind() {
                 // The file became shorter meanwhile.
                 io::ErrorKind::UnexpectedEof => self.truncated(),
-                _ => Problem::Unreadable(error),
+                _ => GgufError::Unreadable(error),
             })
     }
 
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], GgufError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn u32(&mut self) -> Result<u32, Problem> {
+    fn u32(&mut self) -> Result<u32, GgufError> {
         self.bytes().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, Problem> {
+    fn u64(&mut self) -> Result<u64, GgufError> {
         self.bytes().map(u64::from_le_bytes)
     }
 
-    fn skip(&mut self, n: u64) -> Result<(), Problem> {
+    fn skip(&mut self, n: u64) -> Result<(), GgufError> {
         self.advance(n)?;
         let offset = i64::try_from(n).map_err(|_| self.truncated())?;
         self.inner
             .seek_relative(offset)
-            .map_err(Problem::Unreadable)
+            .map_err(GgufError::Unreadable)
     }
 
-    fn text(&mut self) -> Result<String, Problem> {
+    fn text(&mut self) -> Result<String, GgufError> {
         let length = self.u64()?;
         if length > self.length.saturating_sub(self.at) {
             return Err(self.truncated());
         }
         if length > LONGEST_TEXT {
-            return Err(Problem::Malformed("a name in it is longer than any name"));
+            return Err(GgufError::Malformed("a name in it is longer than any name"));
         }
         let mut bytes = vec![0; length as usize];
         self.fill(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn value(&mut self, kind: u32, depth: u32) -> Result<Value, Problem> {
+    fn value(&mut self, kind: u32, depth: u32) -> Result<Value, GgufError> {
         let number = match kind {
             0 => self.bytes().map(u8::from_le_bytes)?.into(),
             2 => self.bytes().map(u16::from_le_bytes)?.into(),
@@ -286,12 +286,12 @@ impl Reader {
                 return self.skip(length).map(|()| Value::Other);
             }
             9 if depth < DEEPEST => return self.list(depth),
-            _ => return Err(Problem::Malformed("it has a value of an unknown kind")),
+            _ => return Err(GgufError::Malformed("it has a value of an unknown kind")),
         };
         Ok(Value::Number(number))
     }
 
-    fn list(&mut self, depth: u32) -> Result<Value, Problem> {
+    fn list(&mut self, depth: u32) -> Result<Value, GgufError> {
         let kind = self.u32()?;
         let n = self.u64()?;
         let width = match kind {
@@ -317,11 +317,11 @@ impl Reader {
     }
 
     /// Returns where a tensor ends, relative to the start of the tensor data.
-    fn tensor(&mut self) -> Result<u64, Problem> {
+    fn tensor(&mut self) -> Result<u64, GgufError> {
         self.text()?;
         let n_dimensions = self.u32()?;
         if n_dimensions > 8 {
-            return Err(Problem::Malformed(
+            return Err(GgufError::Malformed(
                 "a tensor in it has more than 8 dimensions",
             ));
         }
@@ -411,7 +411,7 @@ mod tests {
         out
     }
 
-    fn parse(bytes: &[u8]) -> Result<Head, Problem> {
+    fn parse(bytes: &[u8]) -> Result<GgufHeader, GgufError> {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(bytes).expect("written");
         file.rewind().expect("rewound");
@@ -419,12 +419,12 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_model_says_what_it_takes() {
+    fn a_complete_model_gives_context_and_memory() {
         let head = parse(&model()).expect("a model");
         // Two layers, two heads, sixteen values each for key and value, two bytes a value.
         assert_eq!(
             head,
-            Head {
+            GgufHeader {
                 context: Some(2048),
                 bytes_per_token: Some(2 * 2 * 32 * 2)
             }
@@ -432,12 +432,12 @@ mod tests {
     }
 
     #[test]
-    fn a_model_cut_anywhere_is_truncated() {
+    fn a_model_cut_at_any_offset_is_truncated() {
         let whole = model();
         for length in 4..whole.len() {
             let problem = parse(&whole[..length]).expect_err("cut");
             assert!(
-                matches!(problem, Problem::Truncated { .. }),
+                matches!(problem, GgufError::Truncated { .. }),
                 "{length}: {problem}"
             );
         }
@@ -452,14 +452,14 @@ mod tests {
         );
         for length in 0..4 {
             assert!(
-                matches!(parse(&whole[..length]), Err(Problem::NotGguf)),
+                matches!(parse(&whole[..length]), Err(GgufError::NotGguf)),
                 "{length}"
             );
         }
     }
 
     #[test]
-    fn a_head_that_tells_of_nothing_is_no_model() {
+    fn a_header_without_contents_is_no_model() {
         let head = |n_tensors: u64, n_keys: u64| {
             [
                 &b"GGUF\x03\0\0\0"[..],
@@ -469,16 +469,16 @@ mod tests {
             .concat()
         };
         assert!(
-            matches!(parse(&head(0, 0)), Err(Problem::Malformed(problem)) if problem.contains("says nothing"))
+            matches!(parse(&head(0, 0)), Err(GgufError::Malformed(problem)) if problem.contains("does not say"))
         );
         assert!(matches!(
             parse(&head(u64::MAX, u64::MAX)),
-            Err(Problem::Truncated { .. })
+            Err(GgufError::Truncated { .. })
         ));
         let mut vocabulary = head(0, 1);
         number(&mut vocabulary, "llama.context_length", 2048);
         assert!(
-            matches!(parse(&vocabulary), Err(Problem::Malformed(problem)) if problem.contains("no tensors"))
+            matches!(parse(&vocabulary), Err(GgufError::Malformed(problem)) if problem.contains("no tensors"))
         );
         // The first of several parts may have only the header.
         let mut first = head(0, 1);
@@ -499,19 +499,19 @@ mod tests {
         at(whole.len() as u64).expect("a model");
         assert!(matches!(
             at(whole.len() as u64 - 1),
-            Err(Problem::Truncated {
+            Err(GgufError::Truncated {
                 needed: Some(_),
                 ..
             })
         ));
         assert!(matches!(
             at(100),
-            Err(Problem::Truncated { needed: None, .. })
+            Err(GgufError::Truncated { needed: None, .. })
         ));
     }
 
     #[test]
-    fn damage_never_makes_it_panic() {
+    fn a_damaged_gguf_file_never_causes_a_panic() {
         let whole = model();
         for at in 0..whole.len() - 68 {
             for value in [0, 1, 0x7f, 0xff] {
@@ -522,10 +522,10 @@ mod tests {
         }
         let mut other = whole;
         other[4] = 9;
-        assert!(matches!(parse(&other), Err(Problem::Version(9))));
+        assert!(matches!(parse(&other), Err(GgufError::Version(9))));
         assert!(matches!(
             parse(b"PK\x03\x04 not a model"),
-            Err(Problem::NotGguf)
+            Err(GgufError::NotGguf)
         ));
     }
 }

@@ -24,7 +24,7 @@ pub struct Gpu {
 impl Machine {
     /// Reads the facts of this machine. The GPU's memory, which can take a moment to query, is read
     /// only if the settings name an image that may use it.
-    pub fn look(options: &Options) -> Self {
+    pub fn detect(options: &Options) -> Self {
         Self::look_below(Path::new("/"), options.image.is_some())
     }
 
@@ -109,26 +109,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_and_card_are_found() {
+    fn memory_and_gpu_are_detected() {
         let root = tempfile::tempdir().expect("a folder");
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             fs::write(path, text).expect("written");
         };
-        let look = || Machine::look_below(root.path(), true);
-        assert_eq!(look(), Machine::default());
+        let detect = || Machine::look_below(root.path(), true);
+        assert_eq!(detect(), Machine::default());
         write(
             "proc/meminfo",
             "MemTotal:       16384000 kB\nMemFree: 1 kB\n",
         );
-        assert_eq!(look().memory, 16_384_000 << 10);
+        assert_eq!(detect().memory, 16_384_000 << 10);
         write("sys/fs/cgroup/memory.max", "max\n");
-        assert_eq!(look().memory, 16_384_000 << 10);
+        assert_eq!(detect().memory, 16_384_000 << 10);
         write("sys/fs/cgroup/memory.max", "1073741824\n");
         write("sys/class/drm/card0/device/vendor", "0x8086\n");
         assert_eq!(
-            look(),
+            detect(),
             Machine {
                 memory: 1 << 30,
                 gpu: None
@@ -141,16 +141,16 @@ mod tests {
             })
         };
         write("sys/class/drm/card1/device/vendor", "0x1002\n");
-        assert_eq!(look().gpu, card("an AMD card", None));
+        assert_eq!(detect().gpu, card("an AMD card", None));
         write(
             "sys/class/drm/card1/device/mem_info_vram_total",
             "17163091968\n",
         );
-        assert_eq!(look().gpu, card("an AMD card", Some(17_163_091_968)));
+        assert_eq!(detect().gpu, card("an AMD card", Some(17_163_091_968)));
         write(
             "proc/driver/nvidia/gpus/0/information",
             "Model: \t NVIDIA T4\nIRQ: 3\n",
         );
-        assert_eq!(look().gpu, card("NVIDIA T4", None));
+        assert_eq!(detect().gpu, card("NVIDIA T4", None));
     }
 }

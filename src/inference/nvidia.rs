@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_memory_of_all_cards_counts() {
+    fn the_memory_of_all_gpus_is_summed() {
         assert_eq!(parse("24576\n"), Some(24 << 30));
         assert_eq!(parse(" 15360\n15360 \n"), Some(30 << 30));
         for nothing in [
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_fails_hangs_or_babbles_tells_nothing() {
+    fn a_failing_hanging_or_endless_nvidia_smi_gives_no_memory() {
         let root = tempfile::tempdir().expect("a folder");
         let open = |path: &Path| {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::Error;
-use super::file;
+use super::atomic_file;
 
 /// Name of the server's socket; llama.cpp recognizes a socket by this suffix.
 pub(super) const SOCKET: &str = "s.sock";
@@ -85,7 +85,7 @@ impl Paths {
     /// Returns a short hash of the state folder: two users of one engine have a server each.
     pub(super) fn key(&self) -> String {
         let real = fs::canonicalize(&self.state).unwrap_or_else(|_| self.state.clone());
-        file::hex(&file::sha256(real.as_os_str().as_bytes()))[..12].to_owned()
+        atomic_file::hex(&atomic_file::sha256(real.as_os_str().as_bytes()))[..12].to_owned()
     }
 
     /// Returns uid and gid that the server runs as: those of the state folder's owner, but never
@@ -117,7 +117,7 @@ pub(super) fn make_for(path: &Path, (uid, gid): (u32, u32)) -> Result<(), Error>
     let ours = [nix::unistd::geteuid().as_raw(), uid].contains(&facts.uid());
     // In a world-writable folder such as /tmp, another user may have created it first.
     if !facts.is_dir() || !ours {
-        return Err(failed(std::io::Error::other("it belongs to somebody else")));
+        return Err(failed(std::io::Error::other("it belongs to another user")));
     }
     if (facts.uid(), facts.gid()) != (uid, gid) && nix::unistd::geteuid().is_root() {
         std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(failed)?;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_always_fits() {
+    fn a_sockets_path_is_never_too_long() {
         let short = Paths::new("/home/me/.local/state/podbay");
         assert_eq!(
             short.socket_folder(),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_a_link_is_refused() {
+    fn a_symlinked_folder_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).expect("linked");

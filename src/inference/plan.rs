@@ -1,9 +1,9 @@
 use super::Error;
 use super::Model;
 use super::Options;
-use super::file;
+use super::atomic_file;
 use super::paths::SOCKET;
-use super::variables::Variables;
+use super::server_env::ServerEnv;
 use podbay_engine::ContainerSpec;
 use podbay_engine::Facts;
 use podbay_engine::ImageFacts;
@@ -77,7 +77,7 @@ pub(super) struct Plan {
 }
 
 /// The host paths that a server gets.
-pub(super) struct Host<'a> {
+pub(super) struct HostPaths<'a> {
     pub(super) name: String,
     pub(super) user: (u32, u32),
     pub(super) key_folder: &'a str,
@@ -91,7 +91,7 @@ impl Plan {
         image: &ImageFacts,
         engine: &Facts,
         options: &Options,
-        host: &Host<'_>,
+        host: &HostPaths<'_>,
     ) -> Result<Self, Error> {
         let refuse = |problem| Error::Image {
             image: options.image_name().to_owned(),
@@ -119,7 +119,7 @@ impl Plan {
             .map(|closed| closed.place)
             .chain(tmpfs.iter().map(|(covered, _)| covered.as_str()))
             .collect();
-        let variables = Variables::new(image, &mounted);
+        let variables = ServerEnv::new(image, &mounted);
         let n_threads = options.threads.unwrap_or(engine.n_cpus).clamp(1, 1024);
         let (context, memory) = size(model, engine.memory, options)?;
         let mut mounts = vec![Mount::Bind {
@@ -173,7 +173,7 @@ impl Plan {
                 port: PORT,
             }
         };
-        argv.extend(manner(
+        argv.extend(common_arguments(
             options,
             context,
             n_threads,
@@ -239,7 +239,7 @@ impl Plan {
         };
         // A file that was replaced under its name is another model.
         let all = format!("{container:?} {} {}", model.size, model.changed);
-        let hash = file::hex(&file::sha256(all.as_bytes()))[..24].to_owned();
+        let hash = atomic_file::hex(&atomic_file::sha256(all.as_bytes()))[..24].to_owned();
         let container = ContainerSpec {
             labels: Labels {
                 spec: Some(hash.clone()),
@@ -278,7 +278,7 @@ impl Plan {
         let all = format!("{folders:?} {files:?}");
         let mark = format!(
             "-server-{}",
-            &file::hex(&file::sha256(all.as_bytes()))[..12]
+            &atomic_file::hex(&atomic_file::sha256(all.as_bytes()))[..12]
         );
         Places {
             folders,
@@ -297,7 +297,12 @@ pub fn measure(model: &Model, machine: u64, options: &Options) -> Result<(u64, u
 }
 
 /// Returns the arguments that do not depend on the socket and the model.
-pub(super) fn manner(options: &Options, context: u64, n_threads: u32, key: &str) -> Vec<String> {
+pub(super) fn common_arguments(
+    options: &Options,
+    context: u64,
+    n_threads: u32,
+    key: &str,
+) -> Vec<String> {
     let mut argv = [
         "--jinja",
         "--no-ui",
@@ -469,7 +474,7 @@ pub(super) mod tests {
         socket: bool,
     ) -> Result<Plan, Error> {
         let engine = Facts::plain();
-        let host = Host {
+        let host = HostPaths {
             name: "n".into(),
             user: (1000, 1000),
             key_folder: "/k",
@@ -479,7 +484,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn volumes_of_its_image_are_covered_and_those_where_it_has_its_own_are_refused() {
+    fn image_volumes_are_masked_or_refused_at_the_servers_own_paths() {
         let covered = from(
             &image(&["/data/", "/srv/../cache"]),
             &model(),
@@ -541,7 +546,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_in_an_image_depends_on_where_the_model_is_mounted() {
+    fn checked_paths_of_an_image_depend_on_the_models_mount_point() {
         let one = plan(&model(), &Options::default(), true).places();
         assert!(
             one.folders.contains(&"/run/llama".to_owned())
@@ -569,7 +574,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn whatever_matters_changes_the_hash() {
+    fn every_relevant_setting_changes_the_plans_hash() {
         let first = plan(&model(), &Options::default(), true);
         assert_eq!(first.hash, plan(&model(), &Options::default(), true).hash);
         let others = [
@@ -611,7 +616,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn by_a_socket_it_has_no_network() {
+    fn with_a_socket_the_server_has_no_network() {
         let closed = plan(&model(), &Options::default(), true).container;
         assert_eq!(closed.network, Network::None);
         assert!(

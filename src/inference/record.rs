@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 use super::Entry;
 use super::Error;
 use super::Source;
+use super::atomic_file;
 use super::download::bytes_done;
 use super::download::digest;
-use super::file;
 use podbay_event::ProgressSink;
 
 const VERSION: u32 = 1;
 
 /// The record of a downloaded file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct DownloadRecord {
     version: u32,
     /// The model's name.
     pub model: String,
@@ -36,7 +36,7 @@ pub struct Record {
     changed: i64,
 }
 
-impl Record {
+impl DownloadRecord {
     /// Writes the record of a file that just got its final name.
     pub(super) fn keep(
         path: &Path,
@@ -55,7 +55,7 @@ impl Record {
             checked,
             changed,
         };
-        file::write_json(&path_of(path), &record)?;
+        atomic_file::write_json(&path_of(path), &record)?;
         Ok(record)
     }
 
@@ -99,7 +99,7 @@ impl Record {
         }
         let (size, changed) = facts(path)?;
         if (size, changed) != (self.size, self.changed) {
-            file::write_json(
+            atomic_file::write_json(
                 &path_of(path),
                 &Self {
                     size,
@@ -138,7 +138,7 @@ pub(super) fn make_way(path: &Path) -> Result<(), Error> {
     })
 }
 
-fn read(path: &Path) -> Result<Option<Record>, String> {
+fn read(path: &Path) -> Result<Option<DownloadRecord>, String> {
     let path = path_of(path);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
@@ -158,7 +158,7 @@ fn read(path: &Path) -> Result<Option<Record>, String> {
     };
     let record = serde_json::from_slice(&bytes)
         .ok()
-        .filter(|record: &Record| record.version == VERSION);
+        .filter(|record: &DownloadRecord| record.version == VERSION);
     record.map(Some).ok_or_else(|| {
         format!(
             "its record `{}` is damaged, or of another version of Podbay",
@@ -169,14 +169,14 @@ fn read(path: &Path) -> Result<Option<Record>, String> {
 
 /// Removes the record of a file.
 pub(super) fn forget(path: &Path) -> Result<bool, Error> {
-    file::remove(&path_of(path))
+    atomic_file::remove(&path_of(path))
 }
 
 /// Returns every downloaded file below a folder.
-pub(super) fn all(folder: &Path) -> Vec<(PathBuf, Record)> {
+pub(super) fn all(folder: &Path) -> Vec<(PathBuf, DownloadRecord)> {
     files(folder)
         .into_iter()
-        .filter_map(|path| Record::of(&path).map(|record| (path, record)))
+        .filter_map(|path| DownloadRecord::of(&path).map(|record| (path, record)))
         .collect()
 }
 
@@ -252,12 +252,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_that_was_changed_is_no_longer_believed() {
+    async fn a_changed_file_fails_its_check() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("m.gguf");
         fs::write(&path, "hello").expect("written");
         let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
-        Record::keep(
+        DownloadRecord::keep(
             &path,
             &Entry::bare(
                 "m",
@@ -270,7 +270,7 @@ mod tests {
         )
         .expect("kept");
         let (progress, cancel): (ProgressSink, _) = (Arc::new(|_| {}), CancellationToken::new());
-        let record = Record::of(&path).expect("a record");
+        let record = DownloadRecord::of(&path).expect("a record");
         record
             .check(&path, &progress, &cancel)
             .await

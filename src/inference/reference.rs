@@ -12,8 +12,8 @@ use super::Source;
 use super::catalogue::main_branch;
 use super::download::is_safe;
 use super::download::shown;
-use super::open::is_stray_part;
-use super::open::parts;
+use super::opened_model::is_stray_part;
+use super::opened_model::parts;
 
 const STRAY: &str =
     "its name says that it is a part of a model, and there is no model of such parts";
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_hub_is_named_in_several_ways() {
+    fn a_hub_file_has_several_spellings() {
         for text in [
             "hf:a/b/c.gguf",
             "https://huggingface.co/a/b/blob/main/c.gguf",
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_keeps_what_belongs_to_it() {
+    fn a_url_keeps_its_query_and_password() {
         let url = Source::Url {
             files: vec!["https://a.example/m/c.gguf?key=7".into()],
         };
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_refused() {
+    fn a_reference_to_another_place_is_refused() {
         for bad in [
             "hf:a/b",
             "hf:a/b/c.bin",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_only_be_a_slip_is_refused_with_its_reason() {
+    fn a_malformed_reference_is_refused_with_the_reason() {
         let hub = Url::parse("https://hub.example/").expect("an address");
         for (text, words) in [
             ("hf:o/r/m-00001-of-99999.gguf", "a part of a model"),

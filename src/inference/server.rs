@@ -10,20 +10,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Health;
-use super::Hold;
 use super::Model;
 use super::Options;
 use super::Paths;
-use super::file;
+use super::ServerUse;
+use super::atomic_file;
 use super::health::Probe;
-use super::hold;
 use super::paths::SOCKET;
 use super::paths::make_for;
 use super::paths::make_private;
-use super::plan::Host;
+use super::plan::HostPaths;
 use super::plan::KEY;
 use super::plan::PORT;
 use super::plan::Plan;
+use super::server_use;
 use super::start::Started;
 use super::start::cancelled;
 use podbay_engine as engine;
@@ -70,10 +70,10 @@ pub struct Serving {
     /// Warnings for the user, if it was just started.
     pub warnings: Vec<String>,
     /// While this exists, no other process stops the server.
-    pub hold: Arc<Hold>,
+    pub hold: Arc<ServerUse>,
 }
 
-/// Host paths mounted into its container, with device and inode from when they were opened.
+/// HostPaths paths mounted into its container, with device and inode from when they were opened.
 pub(super) type Sources = Vec<(PathBuf, (u64, u64))>;
 
 /// The state of the model server's container.
@@ -120,7 +120,11 @@ impl ModelServer {
         let (plan, sources) = self.plan(facts, image, model)?;
         let hold = {
             let _gate = self.gate(cancel).await?;
-            Arc::new(Hold::take(&self.paths.holds(), &plan.hash, &model.name)?)
+            Arc::new(ServerUse::take(
+                &self.paths.holds(),
+                &plan.hash,
+                &model.name,
+            )?)
         };
         let serving =
             |container: ContainerId, endpoint: Endpoint, key: Secret, reused: bool| Serving {
@@ -182,7 +186,7 @@ impl ModelServer {
             key,
             warnings,
         } = self.start(&plan, &sources, &show, cancel).await?;
-        file::write_json(&self.paths.serving(), &model.files)?;
+        atomic_file::write_json(&self.paths.serving(), &model.files)?;
         show("", true);
         let warnings = plan.warning.clone().into_iter().chain(warnings).collect();
         Ok(Serving {
@@ -198,9 +202,9 @@ impl ModelServer {
             return Ok(false);
         }
         let folder = self.paths.socket_folder();
-        file::remove(&folder.join(SOCKET))?;
-        file::remove(&self.paths.key_folder().join(KEY))?;
-        file::remove(&self.paths.serving())?;
+        atomic_file::remove(&folder.join(SOCKET))?;
+        atomic_file::remove(&self.paths.key_folder().join(KEY))?;
+        atomic_file::remove(&self.paths.serving())?;
         // The folder may be in a shared temporary folder; it is created again when it is needed.
         if let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(%error, "the folder of the socket stays");
@@ -249,7 +253,7 @@ impl ModelServer {
 
     /// Returns endpoint and key of the running server; `None` if none runs or its key is missing.
     #[boxed]
-    pub async fn way_in(
+    pub async fn endpoint_and_key(
         &self,
         cancel: &CancellationToken,
     ) -> Result<Option<(Endpoint, Secret)>, Error> {
@@ -361,7 +365,7 @@ impl ModelServer {
         } else {
             None
         };
-        let host = Host {
+        let host = HostPaths {
             name: self.name.clone(),
             user,
             key_folder: &key_folder,
@@ -466,7 +470,7 @@ impl ModelServer {
             .as_ref()
             .and_then(|labels| labels.spec.as_deref())
             .filter(|_| state.running);
-        if let Some(user) = plan.and_then(|plan| hold::user(&self.paths.holds(), plan)) {
+        if let Some(user) = plan.and_then(|plan| server_use::user(&self.paths.holds(), plan)) {
             return Err(Error::Used {
                 pid: user.pid,
                 model: user.model,

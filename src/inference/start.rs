@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Health;
 use super::ModelServer;
-use super::enforced;
-use super::file;
+use super::atomic_file;
 use super::health::Probe;
+use super::limit_check;
 use super::paths::SOCKET;
 use super::plan::Plan;
 use super::server::ANSWER;
@@ -55,7 +55,7 @@ impl ModelServer {
         match container.network {
             Network::None | Network::Bare => {
                 // llama.cpp does not start if a file has its socket's name.
-                file::remove(&self.paths.socket_folder().join(SOCKET))?;
+                atomic_file::remove(&self.paths.socket_folder().join(SOCKET))?;
             }
             Network::Published { host_port, port } => {
                 let is_free = TcpListener::bind((Ipv4Addr::LOCALHOST, host_port)).is_ok();
@@ -101,7 +101,7 @@ impl ModelServer {
                     error => Error::engine("start the model server")(error),
                 })?;
             let gone = || Error::NotStarted {
-                problem: "somebody removed it".to_owned(),
+                problem: "it was removed".to_owned(),
                 log: String::new(),
             };
             // The engine chooses the port when the container starts.
@@ -115,7 +115,7 @@ impl ModelServer {
                 cancel,
             )
             .await?;
-            let warnings = enforced::missing(&container, &state);
+            let warnings = limit_check::missing(&container, &state);
             Ok(Started {
                 state,
                 key,
@@ -215,12 +215,11 @@ pub(super) async fn cancelled<T>(
 
 pub(super) fn ending(state: Option<&ContainerState>) -> String {
     match state {
-        None => "somebody removed it".to_owned(),
-        Some(state) if state.oom_killed => "it needed more memory than it may have".to_owned(),
+        None => "it was removed".to_owned(),
+        Some(state) if state.oom_killed => "it exceeded its memory limit".to_owned(),
         Some(state) => match state.exit_code {
             Some(137) => {
-                "it was killed, most likely because it needed more memory than it may have"
-                    .to_owned()
+                "it was killed, most likely because it exceeded its memory limit".to_owned()
             }
             Some(132) => "it uses instructions that this processor does not have".to_owned(),
             Some(code) => format!("its exit code was {code}"),

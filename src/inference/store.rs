@@ -7,25 +7,25 @@ use reqwest::Url;
 use tokio_util::sync::CancellationToken;
 
 use super::Catalogue;
+use super::DownloadRecord;
 use super::Entry;
 use super::Error;
 use super::Machine;
 use super::Model;
 use super::Options;
 use super::Paths;
-use super::Record;
 use super::Source;
+use super::atomic_file;
 use super::catalogue;
-use super::choice;
 use super::download::digest;
 use super::download::left_of;
 use super::download::remove_part;
 use super::fetch;
 use super::fetch::Fetcher;
-use super::file;
-use super::open::open;
-use super::piece::From;
-use super::piece::Piece;
+use super::model_choice;
+use super::model_file::FileSource;
+use super::model_file::ModelFile;
+use super::opened_model::open;
 use super::record;
 use super::reference;
 use podbay_engine::FileLock;
@@ -70,7 +70,7 @@ pub struct ListedFile {
     /// Its source, for the user.
     pub origin: String,
     /// Its record, once it was downloaded.
-    pub record: Option<Record>,
+    pub record: Option<DownloadRecord>,
 }
 
 /// How much of a model is on this machine.
@@ -86,7 +86,7 @@ pub enum Presence {
 
 /// The default model of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct ModelChoice {
     pub id: String,
     /// Why, in one sentence.
     pub reason: String,
@@ -132,7 +132,7 @@ impl Store {
 
     /// Returns the default model; nothing large is downloaded for it.
     fn usual(&self) -> Entry {
-        self.best_here(&Machine::look(&self.options))
+        self.best_here(&Machine::detect(&self.options))
             .unwrap_or_else(|| catalogue::smoke().clone())
     }
 
@@ -199,7 +199,7 @@ impl Store {
             .iter()
             .map(|entry| self.look(entry))
             .collect();
-        for (name, entry) in self.named_strangers() {
+        for (name, entry) in self.named_unlisted() {
             listed.push(ListedModel {
                 name,
                 ..self.look(&entry)
@@ -231,14 +231,14 @@ impl Store {
             let lock = FileLock::wait(&folder, &name, || busy.cancel(), &busy);
             let _lock = lock.await.map_err(|_| Error::InUse {
                 name: entry.id.clone(),
-                by: "another Podbay is loading it",
+                by: "another Podbay is downloading it",
             })?;
             let package = fetch::package_of(&to);
             // An unlisted file may have a package's name; only ours has a package.
-            if piece.from == From::Package {
-                removed |= remove_part(&package)? | file::remove(&package)?;
+            if piece.from == FileSource::Package {
+                removed |= remove_part(&package)? | atomic_file::remove(&package)?;
             }
-            removed |= remove_part(&to)? | file::remove(&to)?;
+            removed |= remove_part(&to)? | atomic_file::remove(&to)?;
             record::forget(&to)?;
             if let Some(folder) = to.parent().filter(|folder| *folder != self.paths.models()) {
                 // The folder may have other files.
@@ -249,20 +249,20 @@ impl Store {
     }
 
     /// Returns the default model of this machine.
-    pub fn choice(&self, machine: &Machine) -> Result<Choice, Error> {
-        let entry = choice::choose(&self.catalogue.entries, machine, &self.options);
+    pub fn choice(&self, machine: &Machine) -> Result<ModelChoice, Error> {
+        let entry = model_choice::choose(&self.catalogue.entries, machine, &self.options);
         let entry = entry.ok_or(Error::NoneFits {
             memory: ByteSize::new(machine.memory),
         })?;
-        Ok(Choice {
+        Ok(ModelChoice {
             id: entry.id.clone(),
-            reason: choice::reason(entry, machine, &self.options),
+            reason: model_choice::reason(entry, machine, &self.options),
         })
     }
 
     /// Returns whether a model that can write code is present.
     pub fn has_one(&self) -> bool {
-        self.best_here(&Machine::look(&self.options)).is_some()
+        self.best_here(&Machine::detect(&self.options)).is_some()
     }
 
     /// Returns whether the hub answers within a few seconds.
@@ -283,7 +283,7 @@ impl Store {
         if let Some(entry) = reference::parse(name, &self.hub)? {
             return Ok(Some(entry));
         }
-        self.find_stranger(name)
+        self.find_unlisted(name)
     }
 
     fn path(&self, name: &str) -> Result<PathBuf, Error> {
@@ -345,7 +345,7 @@ impl Store {
     async fn ensure(
         &self,
         entry: &Entry,
-        piece: &Piece,
+        piece: &ModelFile,
         thorough: bool,
         progress: &ProgressSink,
         cancel: &CancellationToken,
@@ -354,10 +354,10 @@ impl Store {
         if !thorough && self.is_right(entry, &to, false, progress, cancel).await? {
             return Ok(None);
         }
-        let task = format!("loading the model {}", entry.id);
+        let task = format!("downloading the model {}", entry.id);
         let waiting = || {
             let task = format!(
-                "waiting for another Podbay that loads the model {}",
+                "waiting for another Podbay that downloads the model {}",
                 entry.id
             );
             progress(Progress {
@@ -379,7 +379,7 @@ impl Store {
             Ok(false) => None,
             Err(error @ Error::Changed { .. }) if thorough => {
                 // It would be served again otherwise: its size and time are those of a good file.
-                file::remove(&to)?;
+                atomic_file::remove(&to)?;
                 Some(error)
             }
             Err(error) => return Err(error),
@@ -392,11 +392,11 @@ impl Store {
                 source: Box::new(error),
             },
         };
-        if matches!(&piece.from, From::File(path) if *path == to) {
+        if matches!(&piece.from, FileSource::File(path) if *path == to) {
             let problem =
-                "only a part of it is here, and nobody knows where the rest is".to_owned();
+                "only a part of it is on this machine, and its source is unknown".to_owned();
             let hint = Some(
-                "pull it by the address that it came from, or remove that part: `podbay models list` has its name for `podbay models rm`",
+                "pull it by its original address, or remove that part: `podbay models list` has its name for `podbay models rm`",
             );
             return Err(instead(Error::Model {
                 path: to,
@@ -404,7 +404,7 @@ impl Store {
                 hint,
             }));
         }
-        if self.offline && !matches!(piece.from, From::File(_)) {
+        if self.offline && !matches!(piece.from, FileSource::File(_)) {
             return Err(instead(Error::Offline {
                 name: entry.id.clone(),
             }));
@@ -417,7 +417,7 @@ impl Store {
         let loaded = Box::pin(fetcher.fetch(entry, piece, &to, task))
             .await
             .map_err(instead)?;
-        Record::keep(&to, entry, &loaded.sha256, loaded.checked)?;
+        DownloadRecord::keep(&to, entry, &loaded.sha256, loaded.checked)?;
         Ok(replaced)
     }
 
@@ -433,7 +433,7 @@ impl Store {
         let Ok(facts) = std::fs::metadata(to) else {
             return Ok(false);
         };
-        let Some(record) = Record::of(to) else {
+        let Some(record) = DownloadRecord::of(to) else {
             if thorough
                 && matches!(&entry.source, Source::Path { files } if files.iter().any(|file| file == to))
             {
@@ -450,7 +450,7 @@ impl Store {
             else {
                 return Ok(false);
             };
-            let record = Record::keep(to, entry, sha256, true)?;
+            let record = DownloadRecord::keep(to, entry, sha256, true)?;
             record
                 .check_hash(to, progress, cancel)
                 .await
@@ -489,7 +489,7 @@ impl Store {
             cancel,
         )
         .await?;
-        Record::keep(to, entry, &sha256, false).map(drop)
+        DownloadRecord::keep(to, entry, &sha256, false).map(drop)
     }
 
     pub(super) fn look(&self, entry: &Entry) -> ListedModel {
@@ -497,7 +497,7 @@ impl Store {
         let (mut n_here, mut bytes, mut damage) = (0, 0, None);
         for piece in self.pieces(&entry) {
             let path = self.paths.models().join(&piece.to);
-            let record = Record::of(&path).filter(|record| record.source == entry.source);
+            let record = DownloadRecord::of(&path).filter(|record| record.source == entry.source);
             let length = std::fs::metadata(&path).map_or(0, |facts| facts.len());
             let is_here = record
                 .as_ref()
@@ -539,7 +539,7 @@ impl Store {
         let memory = if entry.size == 0 {
             0
         } else {
-            choice::memory(&entry)
+            model_choice::memory(&entry)
         };
         ListedModel {
             name: entry.id.clone(),
@@ -560,15 +560,17 @@ impl Store {
             .filter(|listed| listed.presence == Presence::Here)
             .map(|listed| listed.entry)
             .collect();
-        choice::choose(&here, machine, &self.options).cloned()
+        model_choice::choose(&here, machine, &self.options).cloned()
     }
 }
 
 /// Returns the name of the lock on a file: processes that download the same file wait for each
 /// other, under whatever name it was requested.
-fn lock_of(piece: &Piece) -> String {
+fn lock_of(piece: &ModelFile) -> String {
     format!(
         "model-{}",
-        &file::hex(&file::sha256(piece.to.as_os_str().as_encoded_bytes()))[..16]
+        &atomic_file::hex(&atomic_file::sha256(
+            piece.to.as_os_str().as_encoded_bytes()
+        ))[..16]
     )
 }

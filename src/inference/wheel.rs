@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use zip::ZipArchive;
 
 use super::Error;
+use super::atomic_file;
 use super::download::bytes_done;
-use super::file;
 use podbay_event::ProgressSink;
 
 /// A file in a Python package, which is a zip archive.
@@ -42,7 +42,7 @@ impl Member {
     ) -> Result<(), Error> {
         let (progress, cancel) = (progress.clone(), cancel.clone());
         tokio::task::spawn_blocking(move || {
-            let part = file::part_of(&self.to);
+            let part = atomic_file::part_of(&self.to);
             let outcome = self.extract_to(&part, &progress, &cancel);
             if outcome.is_err() {
                 // A partial file that cannot be removed is not worth an error of its own.
@@ -116,7 +116,7 @@ impl Member {
                 self.name, self.size
             )));
         }
-        let found = file::hex(&hasher.finalize());
+        let found = atomic_file::hex(&hasher.finalize());
         if found != self.sha256 {
             return Err(Error::WrongHash {
                 from: self.name.clone(),
@@ -124,7 +124,7 @@ impl Member {
                 found,
             });
         }
-        file::finish(&out, part, &self.to)?;
+        atomic_file::finish(&out, part, &self.to)?;
         progress(bytes_done(&self.task, self.size, self.size, true));
         Ok(())
     }
@@ -163,7 +163,7 @@ mod tests {
     const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
     #[tokio::test]
-    async fn the_file_comes_out_whole_or_not_at_all() {
+    async fn a_file_is_extracted_completely_or_not_at_all() {
         let folder = tempfile::tempdir().expect("a folder");
         let names = || {
             fs::read_dir(folder.path())

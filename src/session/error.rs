@@ -27,7 +27,7 @@ pub enum Error {
         /// The first unreadable record.
         problem: Option<super::LogProblem>,
     },
-    #[error("go on with `{}`: its first record is damaged, so that nobody knows which project it belongs to", path.display())]
+    #[error("resume `{}`: its first record is damaged, so its project is unknown", path.display())]
     Headless { path: PathBuf },
     #[error("read `{}`: its format is version {version}, and this Podbay reads version {}", path.display(), super::VERSION)]
     OtherVersion { path: PathBuf, version: u32 },
@@ -49,17 +49,17 @@ pub enum Error {
     Foreign { path: PathBuf, uid: u32, me: u32 },
     #[error("open the session log `{}`: others may write in it (mode {mode:o})", path.display())]
     Writable { path: PathBuf, mode: u32 },
-    #[error("open the session log `{}`: it is a symbolic link, and none is followed", path.display())]
+    #[error("open the session log `{}`: it is a symbolic link, which is not followed", path.display())]
     Linked { path: PathBuf },
-    #[error("take back {wanted} messages of the session `{session}`: {} can be taken back", if *there == 0 { "none".to_owned() } else { there.to_string() })]
+    #[error("rewind {wanted} messages of the session `{session}`: {} can be rewound", if *there == 0 { "none".to_owned() } else { there.to_string() })]
     TooFarBack {
         session: String,
         wanted: u32,
         there: usize,
     },
-    #[error("call a session `{name}`: {problem}")]
+    #[error("name a session `{name}`: {problem}")]
     BadName { name: String, problem: String },
-    #[error("call a session `{name}`: {how}, {session}")]
+    #[error("name a session `{name}`: {how}, {session}")]
     NameTaken {
         name: String,
         how: &'static str,
@@ -79,7 +79,7 @@ pub enum Error {
     },
     #[error("find the session `{wanted}`")]
     UnknownSession { wanted: String, near: Vec<String> },
-    #[error("find the session `{wanted}`: {} sessions are called or begin so", matches.len())]
+    #[error("find the session `{wanted}`: {} sessions match", matches.len())]
     Ambiguous {
         wanted: String,
         matches: Vec<String>,
@@ -184,7 +184,7 @@ impl Error {
             Self::Unsafe { what, .. } if what == "no folder" => Some("set PODBAY_HOME to a folder of your own".to_owned()),
             Self::Unsafe { path, what } => {
                 let mut hint =
-                    format!("Podbay keeps what it knows in a real folder that you own; move `{}` away, or set PODBAY_HOME", path.display());
+                    format!("the state folder must be a real folder that you own; move `{}` away, or set PODBAY_HOME", path.display());
                 if what.starts_with("owned by") {
                     hint.push_str(
                         ". In a volume of compose.yaml it is of an earlier PODBAY_UID: `docker compose down -v` removes all volumes, \
@@ -198,7 +198,7 @@ impl Error {
             Self::Headless { .. } => Some("`podbay sessions show` shows what is whole in it; start a new session".to_owned()),
             Self::NoRecords { path, .. } => {
                 let name = path.file_stem().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('_'));
-                let gone = name.map(|(_, id)| format!("; `podbay sessions rm {id}` takes this one away")).unwrap_or_default();
+                let gone = name.map(|(_, id)| format!("; `podbay sessions rm {id}` removes this one")).unwrap_or_default();
                 Some(format!("`podbay sessions list` shows the sessions that can be read{gone}"))
             }
             Self::OtherVersion { version, .. } if *version > super::VERSION => {
@@ -208,8 +208,8 @@ impl Error {
                 "a Podbay from before the first release wrote it; remove it: rm '{}'",
                 path.display()
             )),
-            Self::Lost { .. } => Some("free some space; the run goes on, but its log has a gap".to_owned()),
-            Self::Foreign { .. } => Some("what another user's log says is not gone on with; run Podbay as that user".to_owned()),
+            Self::Lost { .. } => Some("free some space; the run continues, but its log has a gap".to_owned()),
+            Self::Foreign { .. } => Some("another user's session cannot be resumed; run Podbay as that user".to_owned()),
             Self::Writable { path, .. } => Some(format!(
                 "whoever wrote in it would speak to the model: look at it with `podbay sessions show`, and if it is as you left it, `chmod \
                  600 {}`",
@@ -221,11 +221,11 @@ impl Error {
                 path.display()
             )),
             Self::TooFarBack { .. } => {
-                Some("`podbay sessions show` shows what was said; what a summary has replaced cannot be taken back".to_owned())
+                Some("`podbay sessions show` shows what was said; compacted messages cannot be rewound".to_owned())
             }
             Self::Busy { .. } => Some("end the other one first, or start a new session".to_owned()),
             Self::NoSession { passed_over } | Self::NoSessionHere { passed_over, .. } if !passed_over.is_empty() => Some(
-                "take away what is no log of yours, or update Podbay where a newer one wrote it; `podbay run \"…\"` starts a new session"
+                "remove files that are not your logs, or update Podbay if a newer version wrote them; `podbay run \"…\"` starts a new session"
                     .to_owned(),
             ),
             Self::NoSession { .. } | Self::NoSessionHere { .. } => Some("`podbay run \"…\"` or `podbay chat` starts one".to_owned()),
@@ -235,7 +235,7 @@ impl Error {
             Self::NoArtifact { near, .. } if near.is_empty() => Some("it may have been dropped to make room".to_owned()),
             Self::BadName { .. } => Some("give it a short name of letters, digits and spaces".to_owned()),
             Self::NameTaken { session, .. } => {
-                Some(format!("choose another name; a name of that session's is taken away with `podbay sessions rename {session} ''`"))
+                Some(format!("choose another name, or remove that session's: `podbay sessions rename {session} ''`"))
             }
             Self::NoArtifact { near, .. } => Some(format!("the newest are {}", either(near))),
         }

@@ -63,7 +63,7 @@ fn one<'a>(
             writeln!(out, "\n*copied from session {from} up to here*").expect(TAKES_ALL);
         }
         Kind::SessionRewound { turns } => {
-            writeln!(out, "\n*the last {turns} messages were taken back*").expect(TAKES_ALL);
+            writeln!(out, "\n*the last {turns} messages were rewound*").expect(TAKES_ALL);
         }
         Kind::ModelReady { model, .. } => {
             writeln!(out, "\n*model: {}*", safe(model).replace(['*', '\n'], "")).expect(TAKES_ALL);

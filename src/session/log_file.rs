@@ -59,7 +59,7 @@ pub(super) fn open_read(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::other("it is no plain file"))
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn open_log(path: &Path) -> Result<File, Error> {
 /// Turns ELOOP into a message that names the symlink.
 fn named(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::ELOOP) {
-        io::Error::other("it is a symbolic link, and none is followed")
+        io::Error::other("it is a symbolic link, which is not followed")
     } else {
         error
     }

@@ -17,10 +17,10 @@ use podbay_wire::Memo;
 
 /// The model's result of a call that had started when the log ended.
 pub(super) const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
-                           was not carried out again. Look at what it may have changed before you go on.";
+                           was not executed again. Look at what it may have changed before you go on.";
 /// The model's result of a call that had not started.
 pub(super) const NOT_BEGUN: &str =
-    "This call was not carried out: Podbay was stopped before it began.";
+    "This call was not executed: Podbay was stopped before it started.";
 
 /// A conversation as its log tells it: enough to resume it.
 ///

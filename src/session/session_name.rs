@@ -47,7 +47,7 @@ fn is_free(state: &State, found: &SessionFile, name: &str) -> Result<(), Error> 
         let how = if other.session.as_str().starts_with(name) {
             "this is the id of another session, or its beginning"
         } else if name_of(&other.path).as_deref() == Some(name) {
-            "another session is called so"
+            "another session has this name"
         } else {
             continue;
         };
@@ -84,7 +84,7 @@ fn check(name: &str) -> Result<(), Error> {
     } else if name.chars().any(char::is_control) {
         "it holds a control character".to_owned()
     } else if name == "last" {
-        "this word stands for the session that was worked on last".to_owned()
+        "this word means the session used last".to_owned()
     } else {
         return Ok(());
     };

@@ -373,12 +373,8 @@ fn one(text: &mut String, event: &Event) {
             )
             .expect(TAKES_ALL);
             if !hidden.is_empty() {
-                writeln!(
-                    text,
-                    "hidden from commands: {}",
-                    hidden_names(hidden, tracked).join(", ")
-                )
-                .expect(TAKES_ALL);
+                writeln!(text, "masked: {}", hidden_names(hidden, tracked).join(", "))
+                    .expect(TAKES_ALL);
             }
         }
         Kind::SandboxLost { reason } => {
@@ -400,7 +396,7 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL);
         }
         Kind::SessionRewound { turns } => {
-            writeln!(text, "\n(the last {turns} messages were taken back)").expect(TAKES_ALL);
+            writeln!(text, "\n(the last {turns} messages were rewound)").expect(TAKES_ALL);
         }
         Kind::NoteAdded { text: note } => {
             writeln!(text, "\n(the model was told: {})", first_lines(note)).expect(TAKES_ALL);
@@ -508,7 +504,7 @@ fn one(text: &mut String, event: &Event) {
         } => {
             writeln!(
                 text,
-                "! the hook `{run}` ({}) held it back: {}",
+                "! the hook `{run}` ({}) blocked it: {}",
                 moment.as_str(),
                 first_lines(said)
             )

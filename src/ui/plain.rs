@@ -266,7 +266,7 @@ impl<O: Write, E: Write> Plain<O, E> {
                 let hidden = if hidden.is_empty() {
                     String::new()
                 } else {
-                    format!("; hidden from commands: {}", few(hidden))
+                    format!("; masked: {}", few(hidden))
                 };
                 let started = call::duration(*duration_ms);
                 self.note(&paint.dim(&format!(

@@ -400,7 +400,7 @@ fn a_pipe_in_the_place_of_the_settings_holds_up_nobody() {
     nix::unistd::mkfifo(&folder.join("config.toml"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     run(&mut env.podbay(&["models", "list"]))
         .expect(2)
-        .says(&["config.toml", "no regular file"]);
+        .says(&["config.toml", "not a regular file"]);
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn a_pipe_that_was_named_as_settings_is_refused_and_one_of_the_shell_s_is_read()
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
     run(env.here(&["config", "--config"]).arg(&pipe))
         .expect(2)
-        .says(&["no regular file", "hint:"]);
+        .says(&["not a regular file", "hint:"]);
     let (input, mut output) = std::io::pipe().expect("a pipe");
     output.write_all(b"offline = true\n").expect("written");
     drop(output);
@@ -435,7 +435,7 @@ fn a_key_that_cannot_be_read_is_a_matter_of_the_settings_where_an_endpoint_takes
     std::fs::set_permissions(&torn, std::fs::Permissions::from_mode(0o600)).expect("changed");
     let absent = env.beside("absent");
     for (file, words) in [
-        (&pipe, "no regular file"),
+        (&pipe, "not a regular file"),
         (&torn, "not text"),
         (&absent, "does not exist"),
         (&env.project(), "it is a folder"),

@@ -152,7 +152,7 @@ fn c_01_a_project_may_only_make_things_tighter() {
     let asked = LOOSER.lines().filter(|line| line.contains(" = ")).count();
     assert_eq!(said.len(), asked, "each is said: {said:?}");
     assert!(with.passed_over[0].to_string().ends_with(
-        "config.toml:2: `offline` is passed over: a project may only set it to true, and true holds"
+        "config.toml:2: `offline` is ignored: a project may only set it to true, and true holds"
     ));
 
     // Where 0 is no limit it is the loosest of all.
@@ -308,7 +308,7 @@ fn what_is_wrong_in_a_projects_file_is_said_with_its_line() {
     nix::unistd::mkfifo(&env.path(FILE), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
     run(&mut env.here(&["config"]))
         .expect(2)
-        .says(&["config.toml`: it is no plain file", "hint:"]);
+        .says(&["config.toml`: it is not a regular file", "hint:"]);
 }
 
 #[test]
@@ -366,8 +366,9 @@ fn c_03_a_changed_file_is_asked_about_again() {
         .expect(2)
         .says(&["there is no `.podbay/config.toml` here", "podbay init"]);
     env.write(FILE, "[sandbox]\nmemory = \"8GiB\"\n");
-    let untrusted =
-        config(&[]).expect(0).says(&["config.toml:2: `sandbox.memory` is passed over: a project may only lower it, and 2GiB holds"]);
+    let untrusted = config(&[]).expect(0).says(&[
+        "config.toml:2: `sandbox.memory` is ignored: a project may only lower it, and 2GiB holds",
+    ]);
     assert!(
         untrusted
             .text()

@@ -364,7 +364,7 @@ fn settings_are_judged_by_their_lines() {
         &mut doctor(&env, &["--config", pipe.to_str().expect("UTF-8")]),
         1,
     );
-    line(&found, "settings", "files", "fail", &["no regular file"]);
+    line(&found, "settings", "files", "fail", &["not a regular file"]);
     // Nobody writes into it: reading it would wait for ever.
     let (input, _open) = std::io::pipe().expect("a pipe");
     let found = diagnosis(doctor(&env, &["--config", "/dev/stdin"]).stdin(input), 1);

@@ -294,7 +294,7 @@ fn a_name_that_is_taken_by_anything_is_left_alone() {
     nix::unistd::mkfifo(&compose.join(".env"), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
     run(&mut env.here(&["init"]))
         .expect(0)
-        .says(&["no plain file"]);
+        .says(&["not a regular file"]);
 }
 
 #[test]

@@ -213,8 +213,7 @@ async fn an_open_task_goes_on_with_nothing_said_or_done_twice() {
     );
     let told = again.told(0);
     assert!(
-        told.contains("It is not known how this call ended")
-            && told.contains("not carried out again"),
+        told.contains("It is not known how this call ended") && told.contains("not executed again"),
         "{told}"
     );
     let body = again.model.requests().remove(0);
@@ -761,11 +760,11 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
         &linked,
         &["--resume", "abcdefghjkmn", "more"],
         1,
-        &["it is a symbolic link, and none is followed", "remove `"],
+        &["it is a symbolic link, which is not followed", "remove `"],
     );
     run(&mut linked.env.podbay(&["sessions", "show", "abcdefghjkmn"]))
         .expect(1)
-        .says(&["it is a symbolic link, and none is followed"]);
+        .says(&["it is a symbolic link, which is not followed"]);
     if is_root("a session of another user") {
         let foreign = Machine::of("chat.jsonl");
         std::os::unix::fs::chown(&foreign.log, Some(4242), None).expect("root");
@@ -959,7 +958,7 @@ fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
         .to_owned();
     podbay(&["sessions", "rename", &fork, "the parser"])
         .expect(2)
-        .says(&["another session is called so, abcdefghjkmn", "hint: "]);
+        .says(&["another session has this name, abcdefghjkmn", "hint: "]);
     for taken in ["abc", "abcdefghjkmn"] {
         podbay(&["sessions", "rename", &fork, taken])
             .expect(2)
@@ -992,7 +991,7 @@ fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
     by_hand("the parser\n");
     podbay(&["sessions", "show", "the parser"])
         .expect(2)
-        .says(&["2 sessions are called or begin so", "abcdefghjkmn", &fork]);
+        .says(&["2 sessions match", "abcdefghjkmn", &fork]);
     podbay(&["sessions", "rm", &fork]).expect(0);
     for (name, words) in [
         ("last", "worked on last"),

@@ -232,7 +232,7 @@ fn a_state_folder_that_is_a_link_is_refused_and_an_open_one_is_closed() {
     let shown = chain(&error).replace(&*temp.path().to_string_lossy(), "TEMP");
     assert_snapshot!(shown, @"
     error: use the state folder `TEMP/link`: it is a link
-    hint: Podbay keeps what it knows in a real folder that you own; move `TEMP/link` away, or set PODBAY_HOME
+    hint: the state folder must be a real folder that you own; move `TEMP/link` away, or set PODBAY_HOME
     ");
     State::open(&real).expect("opens");
     assert_eq!(mode(&real), 0o700);
@@ -805,7 +805,7 @@ fn a_session_is_found_by_id_beginning_or_last() {
     let error = id("abc").expect_err("two");
     assert_eq!(
         error.to_string(),
-        "find the session `abc`: 2 sessions are called or begin so"
+        "find the session `abc`: 2 sessions match"
     );
     assert_snapshot!(chain(&id("../../etc").expect_err("no such")), @"
     error: find the session `../../etc`
@@ -890,7 +890,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
     task:
     fix the test
     sandbox podbay/workspace, started in 300 ms
-    hidden from commands: .env (its committed version can be read)
+    masked: .env (its committed version can be read)
 
     model:
     I run the tests.

@@ -197,7 +197,7 @@ fn a_script_gets_the_answer_alone() {
     assert_eq!(out, "It is a demo.\n\nIt has one test.\n");
     assert_snapshot!(err, @r"
     model: smol\x1b[2Jlm (the template has tools)
-    sandbox: podbay/workspace, started in 312 ms; hidden from commands: .env (its committed version can be read), a.pem
+    sandbox: podbay/workspace, started in 312 ms; masked: .env (its committed version can be read), a.pem
     I look at the readme.
     -> read_file README.md (ok, 12 ms)
     -> bash cargo test \

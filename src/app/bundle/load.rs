@@ -144,7 +144,7 @@ pub async fn load_bundle(
         .manifest
         .models
         .iter()
-        .map(|model| store.name_brought(&model.name, &model.file, &model.sha256));
+        .map(|model| store.bundled_name(&model.name, &model.file, &model.sha256));
     bundled.models = names.zip(places).collect();
     let Some(engine) = engine else {
         return Ok(bundled);

@@ -249,7 +249,7 @@ async fn probe(
     config: &Config,
     cancel: &CancellationToken,
 ) -> Option<ProbeResult> {
-    let (endpoint, key) = server.way_in(cancel).await.ok()??;
+    let (endpoint, key) = server.endpoint_and_key(cancel).await.ok()??;
     Client::new(endpoint, Some(key), config.llm.clone())
         .ok()?
         .probe(cancel, PROBE)

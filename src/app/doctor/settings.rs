@@ -14,10 +14,10 @@ use podbay_config as config;
 use podbay_config::Config;
 use podbay_config::Loaded;
 use podbay_config::Sources;
-use podbay_config::Standing;
+use podbay_config::TrustState;
 use podbay_event::Secret;
 use podbay_inference::Catalogue;
-use podbay_inference::Mistake;
+use podbay_inference::CatalogueMistake;
 use podbay_policy::Mode;
 use podbay_sandbox::Project;
 
@@ -126,7 +126,7 @@ pub(super) fn models(config: &Config) -> Vec<Check> {
     if config.llm.endpoint.is_some() {
         return Vec::new();
     }
-    let judge = |mistake: Mistake| {
+    let judge = |mistake: CatalogueMistake| {
         let remedy = if mistake.costs_all {
             "correct that file"
         } else {
@@ -206,8 +206,8 @@ fn own(project: &Project, state: &Path) -> Option<Check> {
     let shown = own.file.path().display();
     Some(match (Config::load(&sources), &own.standing) {
         (Err(error), _) => failed(error),
-        (Ok(_), Standing::Trusted) => Check::ok(GROUP, NAME, format!("{shown}, which you trust")),
-        (Ok(_), Standing::Changed { .. }) => Check::warn(
+        (Ok(_), TrustState::Trusted) => Check::ok(GROUP, NAME, format!("{shown}, which you trust")),
+        (Ok(_), TrustState::Changed { .. }) => Check::warn(
             GROUP,
             NAME,
             format!(
@@ -215,7 +215,7 @@ fn own(project: &Project, state: &Path) -> Option<Check> {
             ),
             TRUST,
         ),
-        (Ok(loaded), Standing::Untrusted) => match loaded.passed_over.len() {
+        (Ok(loaded), TrustState::Untrusted) => match loaded.passed_over.len() {
             0 => Check::ok(
                 GROUP,
                 NAME,

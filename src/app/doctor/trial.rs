@@ -29,9 +29,9 @@ use podbay_event::ProgressSink;
 use podbay_event::Secret;
 use podbay_event::ToolMode;
 use podbay_event::Unit;
-use podbay_inference::Hold;
 use podbay_inference::ModelServer;
 use podbay_inference::Paths;
+use podbay_inference::ServerUse;
 use podbay_inference::Serving;
 use podbay_inference::Store;
 use podbay_llm as llm;
@@ -164,7 +164,7 @@ impl Source<'_> {
     async fn connect(
         &self,
         cancel: &CancellationToken,
-    ) -> Result<(Client, ProbeResult, Option<Arc<Hold>>), Error> {
+    ) -> Result<(Client, ProbeResult, Option<Arc<ServerUse>>), Error> {
         let (endpoint, key, hold, within) = if let Some(text) = &self.config.llm.endpoint {
             let endpoint = Endpoint::parse(text).map_err(|error| Error::Model(error.into()))?;
             (

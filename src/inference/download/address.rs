@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_led_out_of_an_encrypted_place() {
+    fn a_redirect_never_leaves_encryption() {
         check("https://hub.example/a", "https://cdn.example/b", true);
         check("https://hub.example/a", "http://cdn.example/b", false);
         check("https://hub.example/a", "http://127.0.0.1/b", false);

@@ -2,10 +2,10 @@
 //! a file only when it is complete and verified.
 
 mod address;
-mod ask;
-mod part;
+mod partial_file;
 mod probe;
-mod remedy;
+mod remedies;
+mod request;
 mod segment;
 
 use std::path::Path;
@@ -21,30 +21,30 @@ use reqwest::Client;
 use reqwest::Url;
 use tokio_util::sync::CancellationToken;
 
-use self::ask::Asker;
-use self::part::Goal;
-use self::part::Part;
-use self::probe::Found;
+use self::partial_file::Goal;
+use self::partial_file::PartialFile;
+use self::probe::SourceInfo;
 use self::probe::probe;
-use self::remedy::ELSEWHERE;
-use self::remedy::NOT_IT;
+use self::remedies::ELSEWHERE;
+use self::remedies::NOT_IT;
+use self::request::Requester;
 use self::segment::Loader;
 use super::Error;
-use super::file;
+use super::atomic_file;
 use super::gguf;
 use super::paths::make_private;
 use podbay_event::Progress;
 use podbay_event::ProgressSink;
 use podbay_event::Unit;
 
-pub use self::ask::Hub;
+pub use self::request::Hub;
 
 pub(super) use self::address::is_safe;
 pub(super) use self::address::shown;
-pub(super) use self::ask::chain;
-pub(super) use self::part::digest;
-pub(super) use self::part::left_of;
-pub(super) use self::part::remove_part;
+pub(super) use self::partial_file::digest;
+pub(super) use self::partial_file::left_of;
+pub(super) use self::partial_file::remove_part;
+pub(super) use self::request::chain;
 
 /// Attempts of the first request. Nothing is lost when it fails, so an unreachable source is given
 /// up soon.
@@ -61,7 +61,7 @@ pub(super) const MOST: u64 = 1 << 42;
 #[derive(Clone, Debug)]
 pub struct Download {
     pub url: String,
-    pub expected: Expected,
+    pub expected: ExpectedFile,
     /// The hub of the URL, which is asked for size and hash.
     pub hub: Option<Hub>,
     pub to: PathBuf,
@@ -75,7 +75,7 @@ pub struct Download {
 
 /// What is known of a file before the download.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedFile {
     pub size: Option<u64>,
     /// In hexadecimal.
     pub sha256: Option<String>,
@@ -83,7 +83,7 @@ pub struct Expected {
 
 /// A completed download.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub struct CompletedDownload {
     pub size: u64,
     /// In hexadecimal.
     pub sha256: String,
@@ -93,7 +93,7 @@ pub struct Loaded {
 
 /// Timeouts, retries and parallelism of a download.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct DownloadLimits {
     /// Longest time without data.
     pub idle: Duration,
     /// Lowest rate in bytes per second, measured over `idle`; a slower download counts as stalled.
@@ -112,7 +112,7 @@ pub struct Patience {
     pub stretch: u64,
 }
 
-impl Default for Patience {
+impl Default for DownloadLimits {
     fn default() -> Self {
         let (idle, pause) = (Duration::from_mins(1), Duration::from_millis(500));
         Self {
@@ -128,7 +128,7 @@ impl Default for Patience {
 }
 
 /// Why one connection ended before its segment was complete.
-enum Ended {
+enum AttemptError {
     /// A retry may succeed.
     Early(String),
     /// It was too slow, however much came.
@@ -146,10 +146,10 @@ impl Download {
     pub async fn fetch(
         &self,
         client: &Client,
-        patience: &Patience,
+        patience: &DownloadLimits,
         progress: &ProgressSink,
         cancel: &CancellationToken,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<CompletedDownload, Error> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Error::Cancelled { doing: self.task.clone() }),
@@ -160,17 +160,17 @@ impl Download {
     async fn fetch_all(
         &self,
         client: &Client,
-        patience: &Patience,
+        patience: &DownloadLimits,
         progress: &ProgressSink,
         cancel: &CancellationToken,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<CompletedDownload, Error> {
         let failed = |problem: String| Error::Download {
             url: self.url.clone(),
             problem,
             remedy: None,
         };
         let url = Url::parse(&self.url)
-            .map_err(|error| failed(format!("the address is none: {error}")))?;
+            .map_err(|error| failed(format!("the address is invalid: {error}")))?;
         // A known hash makes any URL safe enough, such as that of a mirror on the local network.
         let is_good = is_safe(&url) || (url.scheme() == "http" && self.expected.sha256.is_some());
         if !is_good {
@@ -181,15 +181,15 @@ impl Download {
                 remedy,
             });
         }
-        let asker = Asker {
+        let requester = Requester {
             client,
             url: &url,
             hub: self.hub.as_ref(),
             idle: patience.idle,
         };
-        let found = self.first_question(&asker, patience).await?;
+        let found = self.request_metadata(&requester, patience).await?;
         if found.goal.size > MOST {
-            return Err(asker.error(
+            return Err(requester.error(
                 format!(
                     "the server says that it has {} bytes, and no model is that large",
                     found.goal.size
@@ -201,7 +201,7 @@ impl Download {
         make_private(folder)?;
         // Before any file is created: a file that does not fit leaves nothing behind.
         let left = left_of(&self.to).unwrap_or(0);
-        file::check_space(
+        atomic_file::check_space(
             folder,
             found
                 .goal
@@ -214,8 +214,8 @@ impl Download {
         } else {
             1
         };
-        let mut part = Part::open(&self.to, found.goal.clone(), wanted)?;
-        file::check_space(
+        let mut part = PartialFile::open(&self.to, found.goal.clone(), wanted)?;
+        atomic_file::check_space(
             folder,
             found
                 .goal
@@ -225,7 +225,8 @@ impl Download {
         )?;
         loop {
             let was_inherited = part.inherited;
-            self.load_all(&asker, &mut part, patience, progress).await?;
+            self.load_all(&requester, &mut part, patience, progress)
+                .await?;
             let sha256 = part.digest(&self.task, progress, cancel).await?;
             match &found.goal.sha256 {
                 Some(expected) if *expected != sha256 => {
@@ -239,7 +240,9 @@ impl Download {
                             found: sha256,
                         });
                     }
-                    tracing::info!("what an earlier try left was wrong, and is loaded again");
+                    tracing::info!(
+                        "the data of an earlier attempt was wrong, and is downloaded again"
+                    );
                     part.restart(wanted)?;
                 }
                 expected => {
@@ -251,7 +254,7 @@ impl Download {
                         found.goal.size,
                         true,
                     ));
-                    return Ok(Loaded {
+                    return Ok(CompletedDownload {
                         size: found.goal.size,
                         sha256,
                         checked: expected.is_some(),
@@ -262,8 +265,12 @@ impl Download {
     }
 
     /// Requests what is not known of the file from the source.
-    async fn first_question(&self, asker: &Asker<'_>, patience: &Patience) -> Result<Found, Error> {
-        if let Expected {
+    async fn request_metadata(
+        &self,
+        requester: &Requester<'_>,
+        patience: &DownloadLimits,
+    ) -> Result<SourceInfo, Error> {
+        if let ExpectedFile {
             size: Some(size),
             sha256: Some(sha256),
         } = &self.expected
@@ -274,7 +281,7 @@ impl Download {
                 sha256: Some(sha256.clone()),
                 validator: None,
             };
-            return Ok(Found {
+            return Ok(SourceInfo {
                 goal,
                 announced: false,
                 has_parts: false,
@@ -282,18 +289,18 @@ impl Download {
         }
         let mut problem = String::new();
         for at in 0..PROBES {
-            match probe(asker, &self.expected, self.is_model).await {
+            match probe(requester, &self.expected, self.is_model).await {
                 Ok(found) => return Ok(found),
-                Err(Ended::Fatal(error)) => return Err(error),
-                Err(Ended::Early(early) | Ended::Slow(early)) => problem = early,
-                Err(Ended::Whole) => {}
+                Err(AttemptError::Fatal(error)) => return Err(error),
+                Err(AttemptError::Early(early) | AttemptError::Slow(early)) => problem = early,
+                Err(AttemptError::Whole) => {}
             }
             if at + 1 < PROBES {
                 tokio::time::sleep(patience.pause).await;
             }
         }
         Err(Error::Download {
-            url: shown(asker.url),
+            url: shown(requester.url),
             problem,
             remedy: None,
         })
@@ -302,15 +309,15 @@ impl Download {
     /// Downloads what is missing, in segments if the server supports ranges, else in one piece.
     async fn load_all(
         &self,
-        asker: &Asker<'_>,
-        part: &mut Part,
-        patience: &Patience,
+        requester: &Requester<'_>,
+        part: &mut PartialFile,
+        patience: &DownloadLimits,
         progress: &ProgressSink,
     ) -> Result<(), Error> {
         loop {
             let shown_at = Mutex::new(Instant::now());
             let loader = Loader {
-                asker,
+                requester,
                 part,
                 patience,
                 task: &self.task,
@@ -331,27 +338,29 @@ impl Download {
                 .into_iter()
                 .map(|segment| loader.load(segment))
                 .collect();
-            let outcome: Result<(), Ended> = futures::stream::iter(loads)
+            let outcome: Result<(), AttemptError> = futures::stream::iter(loads)
                 .buffer_unordered(n)
                 .try_collect()
                 .await;
             part.save()?;
             match outcome {
                 Ok(()) => return Ok(()),
-                Err(Ended::Fatal(error)) => return Err(error),
-                Err(Ended::Whole) if part.segments.len() > 1 => {
-                    tracing::info!("the server does not do parts; the file is loaded in one piece");
+                Err(AttemptError::Fatal(error)) => return Err(error),
+                Err(AttemptError::Whole) if part.segments.len() > 1 => {
+                    tracing::info!(
+                        "the server does not support ranges; the file is downloaded in one piece"
+                    );
                     part.restart(1)?;
                 }
-                Err(Ended::Whole) => {
-                    return Err(asker.error(
+                Err(AttemptError::Whole) => {
+                    return Err(requester.error(
                         "the server sends another part than it is asked for",
                         ELSEWHERE,
                     ));
                 }
-                Err(Ended::Early(problem) | Ended::Slow(problem)) => {
+                Err(AttemptError::Early(problem) | AttemptError::Slow(problem)) => {
                     return Err(Error::Download {
-                        url: shown(asker.url),
+                        url: shown(requester.url),
                         problem,
                         remedy: None,
                     });
@@ -361,7 +370,7 @@ impl Download {
     }
 
     /// A file without a known hash must at least be a complete model.
-    fn check_model(&self, part: &Part, url: &Url) -> Result<(), Error> {
+    fn check_model(&self, part: &PartialFile, url: &Url) -> Result<(), Error> {
         if !self.is_model {
             return Ok(());
         }
@@ -372,14 +381,14 @@ impl Download {
         })?;
         match gguf::read(file) {
             Ok(_) => Ok(()),
-            Err(gguf::Problem::Unreadable(source)) => Err(Error::File {
+            Err(gguf::GgufError::Unreadable(source)) => Err(Error::File {
                 doing: "read",
                 path: part.path.clone(),
                 source,
             }),
             Err(problem) => {
                 remove_part(&self.to)?;
-                let problem = format!("what came is no model: {problem}");
+                let problem = format!("the file is not a model: {problem}");
                 Err(Error::Download {
                     url: shown(url),
                     problem,

@@ -2,15 +2,15 @@
 
 use reqwest::StatusCode;
 
-use super::Ended;
-use super::Expected;
-use super::ask::Asker;
-use super::ask::text;
-use super::part::Goal;
-use super::remedy::ELSEWHERE;
-use super::remedy::LOGIN;
-use super::remedy::NOT_IT;
-use super::remedy::UNLISTED;
+use super::AttemptError;
+use super::ExpectedFile;
+use super::partial_file::Goal;
+use super::remedies::ELSEWHERE;
+use super::remedies::LOGIN;
+use super::remedies::NOT_IT;
+use super::remedies::UNLISTED;
+use super::request::Requester;
+use super::request::text;
 use super::segment::PAGE;
 use super::segment::is_page;
 use super::segment::parse_range;
@@ -19,7 +19,7 @@ use crate::gguf::MAGIC;
 
 /// What a source says about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SourceInfo {
     pub(super) goal: Goal,
     /// Whether the hash came from the hub just now.
     pub(super) announced: bool,
@@ -28,19 +28,21 @@ pub(super) struct Found {
 
 /// Requests the first bytes of the file. With `is_model`, they must be those of a GGUF file.
 pub(super) async fn probe(
-    asker: &Asker<'_>,
-    expected: &Expected,
+    requester: &Requester<'_>,
+    expected: &ExpectedFile,
     is_model: bool,
-) -> Result<Found, Ended> {
+) -> Result<SourceInfo, AttemptError> {
     let last = MAGIC.len() - 1;
-    let (mut response, linked) = asker.get(Some(&format!("bytes=0-{last}")), None).await?;
+    let (mut response, linked) = requester
+        .get(Some(&format!("bytes=0-{last}")), None)
+        .await?;
     if is_page(&response) {
-        return Err(asker.fatal(PAGE, LOGIN));
+        return Err(requester.fatal(PAGE, LOGIN));
     }
     let has_parts = response.status() == StatusCode::PARTIAL_CONTENT;
     let told = match response.status() {
         StatusCode::RANGE_NOT_SATISFIABLE => {
-            return Err(asker.fatal("the server's file is empty", NOT_IT));
+            return Err(requester.fatal("the server's file is empty", NOT_IT));
         }
         StatusCode::PARTIAL_CONTENT => text(&response, "content-range")
             .and_then(parse_range)
@@ -56,12 +58,12 @@ pub(super) async fn probe(
         if let (Some(size), Some(other)) = (size, other)
             && size != other
         {
-            return Err(asker.fatal(wrong_size(size, other), remedy));
+            return Err(requester.fatal(wrong_size(size, other), remedy));
         }
     }
     let Some(size) = told.or(linked.size).or(expected.size) else {
-        return Err(asker.fatal(
-            "the server does not say how large the file is, so nobody could tell when it is whole",
+        return Err(requester.fatal(
+            "the server does not say how large the file is, so a complete download could not be recognized",
             ELSEWHERE,
         ));
     };
@@ -71,32 +73,32 @@ pub(super) async fn probe(
         let problem = format!(
             "the hub has another file than the one that is known: its SHA-256 is {announced} instead of {expected}"
         );
-        return Err(asker.fatal(problem, UNLISTED));
+        return Err(requester.fatal(problem, UNLISTED));
     }
     let strong = |tag: &&str| tag.starts_with('"');
     let validator = text(&response, "etag").filter(strong).map(str::to_owned);
     if is_model {
         let mut head = Vec::new();
         while head.len() < MAGIC.len() {
-            match tokio::time::timeout(asker.idle, response.chunk()).await {
+            match tokio::time::timeout(requester.idle, response.chunk()).await {
                 Ok(Ok(Some(bytes))) => head.extend_from_slice(&bytes),
                 Ok(Ok(None)) => break,
-                Ok(Err(error)) => return Err(Ended::Early(super::ask::chain(&error))),
+                Ok(Err(error)) => return Err(AttemptError::Early(super::request::chain(&error))),
                 Err(_) => {
-                    return Err(Ended::Early(format!(
+                    return Err(AttemptError::Early(format!(
                         "the server said nothing for {} s",
-                        asker.idle.as_secs_f32()
+                        requester.idle.as_secs_f32()
                     )));
                 }
             }
         }
         if !head.starts_with(MAGIC) {
-            return Err(asker.fatal("what the server sends is no GGUF file", NOT_IT));
+            return Err(requester.fatal("the server's file is not a GGUF file", NOT_IT));
         }
     }
     let announced = linked.sha256.is_some();
     let sha256 = expected.sha256.clone().or(linked.sha256);
-    Ok(Found {
+    Ok(SourceInfo {
         goal: Goal {
             size,
             sha256,

@@ -8,26 +8,26 @@ use std::time::Instant;
 use reqwest::Response;
 use reqwest::StatusCode;
 
-use super::Ended;
-use super::Patience;
-use super::ask::Asker;
-use super::ask::Linked;
-use super::ask::chain;
-use super::ask::text;
+use super::AttemptError;
+use super::DownloadLimits;
 use super::bytes_done;
-use super::part::Part;
-use super::part::Segment;
-use super::remedy::CHANGED;
-use super::remedy::ELSEWHERE;
-use super::remedy::LOGIN;
-use super::remedy::PROXY;
+use super::partial_file::PartialFile;
+use super::partial_file::Segment;
+use super::remedies::CHANGED;
+use super::remedies::ELSEWHERE;
+use super::remedies::LOGIN;
+use super::remedies::PROXY;
+use super::request::HubMetadata;
+use super::request::Requester;
+use super::request::chain;
+use super::request::text;
 use podbay_event::ProgressSink;
 
 /// State shared by the connections of one file.
 pub(super) struct Loader<'a> {
-    pub(super) asker: &'a Asker<'a>,
-    pub(super) part: &'a Part,
-    pub(super) patience: &'a Patience,
+    pub(super) requester: &'a Requester<'a>,
+    pub(super) part: &'a PartialFile,
+    pub(super) patience: &'a DownloadLimits,
     pub(super) task: &'a str,
     pub(super) progress: &'a ProgressSink,
     pub(super) shown_at: Mutex<Instant>,
@@ -35,7 +35,7 @@ pub(super) struct Loader<'a> {
 
 impl Loader<'_> {
     /// Downloads a segment to its end.
-    pub(super) async fn load(&self, segment: &Segment) -> Result<(), Ended> {
+    pub(super) async fn load(&self, segment: &Segment) -> Result<(), AttemptError> {
         let (mut failures, mut furthest) = (0, segment.done());
         // Terminates: a round that does not count as a failure got considerably further than all
         // before it.
@@ -50,17 +50,17 @@ impl Loader<'_> {
                     ),
                     false,
                 ),
-                Err(Ended::Early(problem)) => (problem, false),
-                Err(Ended::Slow(problem)) => (problem, true),
+                Err(AttemptError::Early(problem)) => (problem, false),
+                Err(AttemptError::Slow(problem)) => (problem, true),
                 Err(ended) => return Err(ended),
             };
             let is_progress = segment.done() >= furthest + self.patience.least.max(1) && !was_slow;
             furthest = furthest.max(segment.done());
             failures = if is_progress { 0 } else { failures + 1 };
             if failures > self.patience.retries {
-                return Err(self.asker.given_up(problem));
+                return Err(self.requester.given_up(problem));
             }
-            tracing::info!(%problem, "a download goes on with a new connection");
+            tracing::info!(%problem, "a download continues on a new connection");
             tokio::time::sleep(self.patience.pause * 2_u32.pow(failures.min(6))).await;
         }
         Ok(())
@@ -71,7 +71,7 @@ impl Loader<'_> {
     }
 
     /// Downloads over one connection.
-    async fn attempt(&self, segment: &Segment) -> Result<(), Ended> {
+    async fn attempt(&self, segment: &Segment) -> Result<(), AttemptError> {
         let range = match (self.is_alone(), segment.done()) {
             (true, 0) => None,
             (true, _) => Some(format!("bytes={}-", segment.at())),
@@ -83,25 +83,30 @@ impl Loader<'_> {
             .validator
             .as_deref()
             .filter(|_| goal.sha256.is_none() && range.is_some());
-        let (response, linked) = self.asker.get(range.as_deref(), if_range).await?;
+        let (response, linked) = self.requester.get(range.as_deref(), if_range).await?;
         self.check(&response, &linked, segment)?;
         self.take(response, segment).await
     }
 
     /// Checks that a response is the requested range.
-    fn check(&self, response: &Response, linked: &Linked, segment: &Segment) -> Result<(), Ended> {
+    fn check(
+        &self,
+        response: &Response,
+        linked: &HubMetadata,
+        segment: &Segment,
+    ) -> Result<(), AttemptError> {
         let goal = &self.part.goal;
         if let (Some(announced), Some(expected)) = (&linked.sha256, &goal.sha256)
             && announced != expected
         {
             return Err(self
-                .asker
+                .requester
                 .fatal("the hub has another file under this name by now", CHANGED));
         }
         if text(response, "content-encoding")
             .is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity"))
         {
-            return Err(self.asker.fatal(
+            return Err(self.requester.fatal(
                 "the server sends it compressed, though it was asked not to",
                 PROXY,
             ));
@@ -112,7 +117,9 @@ impl Loader<'_> {
                     .and_then(parse_range)
                     .unwrap_or_default();
                 if let Some(total) = total.filter(|&total| total != goal.size) {
-                    return Err(self.asker.fatal(wrong_size(total, goal.size), ELSEWHERE));
+                    return Err(self
+                        .requester
+                        .fatal(wrong_size(total, goal.size), ELSEWHERE));
                 }
                 if start == segment.at() {
                     return Ok(());
@@ -124,51 +131,51 @@ impl Loader<'_> {
             }
             // Also if a range was requested: a server may not support ranges, and sends the whole
             // file if it has changed.
-            _ if !self.is_alone() => Err(Ended::Whole),
+            _ if !self.is_alone() => Err(AttemptError::Whole),
             _ => {
                 if is_page(response) {
-                    return Err(self.asker.fatal(PAGE, LOGIN));
+                    return Err(self.requester.fatal(PAGE, LOGIN));
                 }
                 if let Some(announced) = response
                     .content_length()
                     .filter(|&announced| announced != goal.size)
                 {
                     return Err(self
-                        .asker
+                        .requester
                         .fatal(wrong_size(announced, goal.size), ELSEWHERE));
                 }
-                self.part.empty().map_err(Ended::Fatal)
+                self.part.empty().map_err(AttemptError::Fatal)
             }
         }
     }
 
     /// Falls back to the whole file without ranges.
-    fn again(&self, problem: &str, segment: &Segment) -> Result<(), Ended> {
+    fn again(&self, problem: &str, segment: &Segment) -> Result<(), AttemptError> {
         if !self.is_alone() || segment.done() == 0 {
-            return Err(Ended::Whole);
+            return Err(AttemptError::Whole);
         }
-        self.part.empty().map_err(Ended::Fatal)?;
-        Err(Ended::Early(problem.to_owned()))
+        self.part.empty().map_err(AttemptError::Fatal)?;
+        Err(AttemptError::Early(problem.to_owned()))
     }
 
-    async fn take(&self, mut response: Response, segment: &Segment) -> Result<(), Ended> {
+    async fn take(&self, mut response: Response, segment: &Segment) -> Result<(), AttemptError> {
         let mut rate = Rate::new(self.part.done());
         loop {
             let bytes = match tokio::time::timeout(self.patience.idle, response.chunk()).await {
                 Err(_) => {
-                    return Err(Ended::Early(format!(
+                    return Err(AttemptError::Early(format!(
                         "the server said nothing for {} s",
                         self.patience.idle.as_secs_f32()
                     )));
                 }
-                Ok(Err(error)) => return Err(Ended::Early(chain(&error))),
+                Ok(Err(error)) => return Err(AttemptError::Early(chain(&error))),
                 Ok(Ok(None)) => return Ok(()),
                 Ok(Ok(Some(bytes))) => bytes,
             };
             if segment.at() + bytes.len() as u64 > segment.end {
                 // The data is of unknown origin, so all of it is discarded.
-                self.part.empty().map_err(Ended::Fatal)?;
-                return Err(self.asker.fatal(
+                self.part.empty().map_err(AttemptError::Fatal)?;
+                return Err(self.requester.fatal(
                     format!(
                         "the server sends more than the {} bytes of the file",
                         self.part.goal.size
@@ -176,11 +183,13 @@ impl Loader<'_> {
                     ELSEWHERE,
                 ));
             }
-            self.part.write(segment, &bytes).map_err(Ended::Fatal)?;
+            self.part
+                .write(segment, &bytes)
+                .map_err(AttemptError::Fatal)?;
             self.show();
             // Measured over the whole file: four connections may share a slow line.
             if let Some(came) = rate.too_slow(self.part.done(), self.patience) {
-                return Err(Ended::Slow(format!(
+                return Err(AttemptError::Slow(format!(
                     "only {came} bytes came within {} s",
                     self.patience.idle.as_secs_f32()
                 )));
@@ -217,7 +226,7 @@ impl Rate {
     }
 
     /// Returns how many bytes came in the period, if it is over and they are too few.
-    fn too_slow(&mut self, done: u64, patience: &Patience) -> Option<u64> {
+    fn too_slow(&mut self, done: u64, patience: &DownloadLimits) -> Option<u64> {
         let elapsed = self.since.elapsed();
         if elapsed < patience.idle {
             return None;
@@ -255,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_a_part_is_read() {
+    fn content_range_is_parsed() {
         assert_eq!(parse_range("bytes 5-9/10"), Some((5, Some(10))));
         assert_eq!(parse_range("bytes 5-9/*"), Some((5, None)));
         for other in ["", "bytes */10", "bytes 5/10", "lines 5-9/10"] {

@@ -275,7 +275,7 @@ fn what_a_session_does_to_mislead_the_person_is_renamed_left_out_listed_and_said
         "{told}"
     );
     let done = done.says(&[
-        "hidden from commands: .env (its committed version can be read)",
+        "masked: .env (its committed version can be read)",
         "git: taken over from the session:\n   release ",
         "and 33 more: `podbay sessions show` names them",
         "refs/heads/x$(id) comes as refs/heads/podbay/",

@@ -210,7 +210,7 @@ fn a_run_offline_without_its_image_has_no_sandbox_and_a_remedy() {
     .expect(6)
     .says(&[
         "the model server could not be had",
-        "cannot have its image",
+        "cannot get its image",
         "podbay-test.invalid/server:1` is not here",
         "docker load",
     ]);

@@ -216,7 +216,7 @@ fn a_run_that_is_killed_in_a_call_goes_on_without_that_call() {
         .filter_map(|message| message["content"].as_str().map(str::to_owned))
         .collect();
     assert!(
-        told[1].contains("not known how this call ended") && told[2].contains("not carried out"),
+        told[1].contains("not known how this call ended") && told[2].contains("not executed"),
         "{told:?}"
     );
 }

@@ -104,7 +104,7 @@ fn what_is_hidden_is_shown_at_the_start_and_can_be_revealed() {
         .says("Done.")
         .start_blocking();
     let done = run(&mut env.task(&model, &["work"])).expect(0);
-    done.says(&["hidden from commands: .env, app/.env.production, build/.npmrc, certs/server.key, home/.aws"]);
+    done.says(&["masked: .env, app/.env.production, build/.npmrc, certs/server.key, home/.aws"]);
     assert!(
         !model
             .requests()

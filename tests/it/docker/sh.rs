@@ -49,7 +49,7 @@ fn the_box_is_closed_on_all_sides() {
     assert!(text.starts_with(&expected), "{text}\nexpected\n{expected}");
     assert!(
         text.contains("Permission denied"),
-        "the guest is hidden from commands: {text}"
+        "the guest is masked: {text}"
     );
     assert!(
         !text.contains("canary") && text.contains("HOME=/home/agent"),

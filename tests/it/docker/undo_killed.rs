@@ -206,7 +206,7 @@ fn turns_of_a_chat_that_was_killed_are_taken_back_by_the_one_that_goes_on() {
     talk.kill();
     assert!(
         within(Duration::from_secs(20), || env.containers().is_empty()),
-        "a container is left"
+        "a container was not removed"
     );
     assert_eq!(env.read("a.txt"), "3\n");
     let model = ScriptedModel::new().says("I see.").start_blocking();

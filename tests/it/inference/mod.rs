@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use podbay::event::ProgressSink;
 use podbay::inference::Download;
+use podbay::inference::DownloadLimits;
 use podbay::inference::Error;
-use podbay::inference::Expected;
-use podbay::inference::Patience;
+use podbay::inference::ExpectedFile;
 use podbay::llm::http;
 use sha2::Digest;
 use tokio::io::AsyncReadExt;
@@ -167,7 +167,7 @@ impl Case {
             .iter()
             .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         let (url, task) = (server.url.clone(), "loading".to_owned());
-        let expected = Expected {
+        let expected = ExpectedFile {
             size: Some(self.size),
             sha256: Some(sha256),
         };
@@ -185,11 +185,11 @@ impl Case {
             ..http::Settings::default()
         })
         .expect("a client");
-        let patience = Patience {
+        let patience = DownloadLimits {
             idle: Duration::from_millis(300),
             retries: 2,
             pause: Duration::from_millis(1),
-            ..Patience::default()
+            ..DownloadLimits::default()
         };
         let progress: ProgressSink = Arc::new(|_| {});
         tokio::time::timeout(

@@ -208,7 +208,7 @@ fn a_pull_that_is_stopped_says_so_and_what_becomes_of_it() {
     pulling.signal(Signal::SIGINT);
     let done = pulling.wait().expect(130).says(&[
         "error: interrupted",
-        &format!("loading the model {NAME}"),
+        &format!("downloading the model {NAME}"),
         "goes on from there",
     ]);
     assert!(!done.stderr.contains("server"), "{}", done.stderr);

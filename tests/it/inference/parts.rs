@@ -8,11 +8,11 @@ use std::time::Duration;
 use podbay::event::ProgressSink;
 use podbay::event::Secret;
 use podbay::inference;
+use podbay::inference::CompletedDownload;
 use podbay::inference::Download;
+use podbay::inference::DownloadLimits;
 use podbay::inference::Error;
-use podbay::inference::Expected;
-use podbay::inference::Loaded;
-use podbay::inference::Patience;
+use podbay::inference::ExpectedFile;
 use podbay::llm::http;
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +46,7 @@ impl Case {
         let base = self.hub.url.parse().expect("an address");
         Download {
             url: format!("{}/a/b/resolve/main/m.gguf", self.hub.url),
-            expected: Expected::default(),
+            expected: ExpectedFile::default(),
             hub: Some(inference::Hub {
                 base,
                 token: token.map(Secret::new),
@@ -58,7 +58,7 @@ impl Case {
         }
     }
 
-    async fn fetch(&self) -> Result<Loaded, Error> {
+    async fn fetch(&self) -> Result<CompletedDownload, Error> {
         // Only who falls silent is worth little patience: a busy machine may answer late.
         let idle = Duration::from_millis(if self.hub.manners().budget.is_some() {
             300
@@ -69,7 +69,7 @@ impl Case {
     }
 
     #[track_caller]
-    fn arrived(&self, loaded: &Loaded) {
+    fn arrived(&self, loaded: &CompletedDownload) {
         assert!(fs::read(self.to()).expect("it has its name") == self.file);
         assert_eq!(
             (loaded.size, &loaded.sha256),
@@ -90,14 +90,14 @@ impl Case {
     }
 }
 
-async fn fetch(download: &Download, idle: Duration) -> Result<Loaded, Error> {
+async fn fetch(download: &Download, idle: Duration) -> Result<CompletedDownload, Error> {
     let client = http::client(&http::Settings {
         tls: false,
         ..http::Settings::default()
     })
     .expect("a client");
     let pause = Duration::from_millis(1);
-    let patience = Patience {
+    let patience = DownloadLimits {
         idle,
         slowest: 1 << 10,
         retries: 2,
@@ -352,10 +352,10 @@ async fn a_server_that_drips_is_given_up_like_one_that_stalls() {
         ..http::Settings::default()
     })
     .expect("a client");
-    let patience = Patience {
+    let patience = DownloadLimits {
         idle: Duration::from_millis(200),
         slowest: 0,
-        ..Patience::default()
+        ..DownloadLimits::default()
     };
     let progress: ProgressSink = Arc::new(|_| {});
     case.download(None)

@@ -16,13 +16,13 @@ pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
     if facts.is_dir() {
         return Err(io::Error::new(
             io::ErrorKind::IsADirectory,
-            "it is a folder, no file",
+            "it is a folder, not a file",
         ));
     }
     if !facts.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no regular file",
+            "it is not a regular file",
         ));
     }
     Ok((file, facts))

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Error;
-use super::file;
+use super::atomic_file;
 use super::paths::make_private;
 use podbay_engine::Owner;
 
@@ -26,7 +26,7 @@ const MOST_NOTE: u64 = 4096;
 /// Marks this process as a user of a model server. The mark ends with the process, however that
 /// ends.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ServerUse {
     path: PathBuf,
     _file: File,
 }
@@ -41,13 +41,13 @@ pub(super) struct Note {
     pub(super) model: String,
 }
 
-impl Hold {
+impl ServerUse {
     /// Marks this process as a user of the server of that plan, before it starts or uses it.
     pub(super) fn take(folder: &Path, plan: &str, model: &str) -> Result<Self, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         make_private(folder)?;
         let owner = Owner::current();
-        let name = &file::hex(&file::sha256(owner.to_string().as_bytes()))[..16];
+        let name = &atomic_file::hex(&atomic_file::sha256(owner.to_string().as_bytes()))[..16];
         let path = folder.join(format!(
             "{name}-{}.lock",
             NEXT.fetch_add(1, Ordering::Relaxed)
@@ -65,8 +65,8 @@ impl Hold {
         };
         let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
         // The file is locked before it gets its name, so that no process finds it unlocked.
-        let part = file::part_of(&path);
-        file::remove(&part)?;
+        let part = atomic_file::part_of(&path);
+        atomic_file::remove(&part)?;
         let mut out = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -81,9 +81,9 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for ServerUse {
     fn drop(&mut self) {
-        if let Err(error) = file::remove(&self.path) {
+        if let Err(error) = atomic_file::remove(&self.path) {
             tracing::debug!(%error, "what says that the model server is used stays; its lock ends all the same");
         }
     }
@@ -110,7 +110,7 @@ fn living(path: &Path) -> Option<Note> {
         .open(path)
         .ok()?;
     if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-        if let Err(error) = file::remove(path) {
+        if let Err(error) = atomic_file::remove(path) {
             tracing::debug!(%error, "what an ended process left stays");
         }
         return None;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_lives_is_found_and_one_that_ended_is_not() {
+    fn a_living_user_of_the_server_is_found_and_an_ended_one_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(user(&folder.path().join("absent"), "a"), None);
         let lock = other(folder.path(), "a");
@@ -156,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_in_nobodys_way_and_leaves_nothing() {
+    fn this_process_does_not_block_itself_and_leaves_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let (first, second) = (
-            Hold::take(folder.path(), "a", "m").expect("taken"),
-            Hold::take(folder.path(), "a", "m").expect("taken"),
+            ServerUse::take(folder.path(), "a", "m").expect("taken"),
+            ServerUse::take(folder.path(), "a", "m").expect("taken"),
         );
         assert_eq!(fs::read_dir(folder.path()).expect("made").count(), 2);
         assert_eq!(user(folder.path(), "a"), None);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note_is_nobody() {
+    fn a_malformed_note_is_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x.lock");
         fs::write(&path, "?").expect("written");

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use podbay_engine::ContainerSpec;
 use podbay_engine::ContainerState;
-use podbay_engine::Held;
+use podbay_engine::ReportedLimits;
 
 /// A limit this high means none; cgroup version 1 writes the largest multiple of a page.
 const UNLIMITED: u64 = 1 << 60;
@@ -22,7 +22,7 @@ pub(super) fn missing(asked: &ContainerSpec, state: &ContainerState) -> Vec<Stri
     compare(asked, kernel.unwrap_or(state.limits))
 }
 
-fn compare(asked: &ContainerSpec, held: Held) -> Vec<String> {
+fn compare(asked: &ContainerSpec, held: ReportedLimits) -> Vec<String> {
     let mut warnings = Vec::new();
     if held.memory.is_none_or(|bytes| bytes > asked.memory) {
         warnings.push("the model server's memory limit is not in force in this engine: it can use all memory of the machine".to_owned());
@@ -49,7 +49,7 @@ fn compare(asked: &ContainerSpec, held: Held) -> Vec<String> {
 
 /// Reads the limits of a container from its cgroup; `None` if they are not visible. `root` is the
 /// host's root folder.
-fn of_process(root: &Path, pid: u32, container: &str) -> Option<Held> {
+fn of_process(root: &Path, pid: u32, container: &str) -> Option<ReportedLimits> {
     let groups = fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).ok()?;
     // The pid may be another machine's, or belong to another process by now.
     if container.is_empty() || !groups.contains(container) {
@@ -86,7 +86,7 @@ fn of_process(root: &Path, pid: u32, container: &str) -> Option<Held> {
             file("", "cpu.max")?,
         )
     };
-    Some(Held {
+    Some(ReportedLimits {
         memory: limit(&memory),
         n_processes: limit(&n_processes),
         millicores: millicores(&quota),
@@ -121,7 +121,7 @@ mod tests {
 
     /// Creates cgroup files as a kernel does, and reads the limits of process 7 from them.
     #[track_caller]
-    fn check(files: &[(&str, &str)], expected: Option<Held>) {
+    fn check(files: &[(&str, &str)], expected: Option<ReportedLimits>) {
         let root = tempfile::tempdir().expect("a folder");
         for (name, text) in files {
             let path = root.path().join(name);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_of_control_groups_are_read_from_outside() {
+    fn both_cgroup_versions_are_read_from_the_host() {
         let first = "5:cpu,cpuacct:/docker/ID\n4:memory:/docker/ID\n3:pids:/docker/ID\n0::/\n";
         check(
             &[
@@ -157,7 +157,7 @@ mod tests {
                     "100000\n",
                 ),
             ],
-            Some(Held {
+            Some(ReportedLimits {
                 memory: Some(1 << 30),
                 n_processes: None,
                 millicores: Some(1500),
@@ -170,7 +170,7 @@ mod tests {
                 ("sys/fs/cgroup/docker/of-it/pids.max", "72\n"),
                 ("sys/fs/cgroup/docker/of-it/cpu.max", "max 100000\n"),
             ],
-            Some(Held {
+            Some(ReportedLimits {
                 memory: None,
                 n_processes: Some(72),
                 millicores: None,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_or_is_another_process_says_nothing() {
+    fn an_invisible_or_foreign_cgroup_gives_no_limits() {
         check(&[("proc/8/cgroup", "0::/docker/ID\n")], None);
         check(
             &[
@@ -205,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_the_model_server_that_are_not_in_force_are_said() {
+    fn model_server_limits_not_in_force_are_reported() {
         let said = |memory: Option<u64>, n_processes: Option<u64>, millicores: Option<u64>| {
             compare(
                 &super::super::plan::tests::container(),
-                Held {
+                ReportedLimits {
                     memory,
                     n_processes,
                     millicores,

@@ -6,23 +6,23 @@ use std::path::PathBuf;
 
 use reqwest::Url;
 
+use super::DownloadRecord;
 use super::Entry;
 use super::Error;
 use super::ListedModel;
-use super::Record;
 use super::Source;
 use super::Store;
 use super::catalogue::main_branch;
-use super::open::parts;
-use super::piece::From;
-use super::piece::Piece;
-use super::piece::pieces;
+use super::model_file::FileSource;
+use super::model_file::ModelFile;
+use super::model_file::pieces;
+use super::opened_model::parts;
 use super::record;
 use super::reference;
 
 impl Store {
     /// Returns the unlisted models.
-    pub(super) fn strangers(&self) -> Vec<Entry> {
+    pub(super) fn unlisted(&self) -> Vec<Entry> {
         let models = self.paths.models();
         let place = |entry: &Entry| models.join(self.first(entry));
         let known: Vec<PathBuf> = self.catalogue.entries.iter().map(place).collect();
@@ -67,10 +67,10 @@ impl Store {
 
     /// Returns the unlisted models, each with its unique name: its id, unless a listed or another
     /// model has that too.
-    pub(super) fn named_strangers(&self) -> Vec<(String, Entry)> {
-        let strangers = self.strangers();
+    pub(super) fn named_unlisted(&self) -> Vec<(String, Entry)> {
+        let unlisted = self.unlisted();
         let is_shared = |entry: &Entry| {
-            let n_same = strangers
+            let n_same = unlisted
                 .iter()
                 .filter(|other| other.id.eq_ignore_ascii_case(&entry.id))
                 .count();
@@ -83,7 +83,7 @@ impl Store {
                 entry.id.clone()
             }
         };
-        strangers
+        unlisted
             .iter()
             .map(|entry| (name(entry), entry.clone()))
             .collect()
@@ -93,7 +93,7 @@ impl Store {
     pub(super) fn named(&self, entry: &Entry) -> ListedModel {
         let looked = self.look(entry);
         let stranger = self
-            .named_strangers()
+            .named_unlisted()
             .into_iter()
             .find(|(_, other)| other.source == entry.source && other.id == entry.id);
         match stranger {
@@ -104,16 +104,16 @@ impl Store {
 
     /// Returns the unlisted model of a name, or of its file's path. A name of several models is
     /// ambiguous.
-    pub(super) fn find_stranger(&self, name: &str) -> Result<Option<Entry>, Error> {
-        let strangers = self.named_strangers();
+    pub(super) fn find_unlisted(&self, name: &str) -> Result<Option<Entry>, Error> {
+        let unlisted = self.named_unlisted();
         let place = reference::expand(name);
-        if let Some((_, entry)) = strangers
+        if let Some((_, entry)) = unlisted
             .iter()
             .find(|(_, entry)| self.paths.models().join(self.first(entry)) == place)
         {
             return Ok(Some(entry.clone()));
         }
-        let mut same = strangers
+        let mut same = unlisted
             .into_iter()
             .filter(|(_, entry)| entry.id.eq_ignore_ascii_case(name));
         let (first, others) = (same.next(), same);
@@ -137,7 +137,7 @@ impl Store {
             return Ok(None);
         };
         let is_copy = |entry: &Entry| matches!(&entry.source, Source::Path { files } if files.contains(&path));
-        Ok(self.strangers().into_iter().find(is_copy))
+        Ok(self.unlisted().into_iter().find(is_copy))
     }
 
     /// Returns a unique name: the hub's name of the file, else its local path.
@@ -168,16 +168,16 @@ impl Store {
     }
 
     /// Returns the files of a model.
-    pub(super) fn pieces(&self, entry: &Entry) -> Vec<Piece> {
+    pub(super) fn pieces(&self, entry: &Entry) -> Vec<ModelFile> {
         let models = self.paths.models();
         let mut pieces = pieces(entry, &self.hub);
         for piece in &mut pieces {
-            let From::File(path) = &piece.from else {
+            let FileSource::File(path) = &piece.from else {
                 continue;
             };
             // Of a model without a record only its path is known. It is no copy of itself.
             let is_unclaimed =
-                || Record::of(path).is_none_or(|record| record.source == entry.source);
+                || DownloadRecord::of(path).is_none_or(|record| record.source == entry.source);
             if let Some(here) = path.strip_prefix(&models).ok().filter(|_| is_unclaimed()) {
                 piece.to = here.to_owned();
             }

@@ -108,11 +108,11 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
         })?;
         let head = gguf::read(file).map_err(|problem| {
             let hint = match problem {
-                gguf::Problem::Truncated { .. } => Some("load it again: the download or copy was cut short"),
-                gguf::Problem::NotGguf => Some("llama.cpp needs a model in its own format; hubs offer most models as GGUF too"),
-                gguf::Problem::Malformed(_) => Some("load it again, or name another file: this one holds no model that could be served"),
-                gguf::Problem::Version(_) => Some("convert it with a current llama.cpp, or load a newer file of the same model"),
-                gguf::Problem::Unreadable(_) => Some("check who may read it, and that its disk is well"),
+                gguf::GgufError::Truncated { .. } => Some("load it again: the download or copy was cut short"),
+                gguf::GgufError::NotGguf => Some("llama.cpp needs a model in its own format; hubs offer most models as GGUF too"),
+                gguf::GgufError::Malformed(_) => Some("load it again, or name another file: this one holds no model that could be served"),
+                gguf::GgufError::Version(_) => Some("convert it with a current llama.cpp, or load a newer file of the same model"),
+                gguf::GgufError::Unreadable(_) => Some("check who may read it, and that its disk is well"),
             };
             refuse(&part, problem.to_string(), hint)
         })?;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_model_is_refused_with_its_reason() {
+    fn a_file_that_is_no_model_is_refused_with_the_reason() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("empty.gguf"), "").expect("written");

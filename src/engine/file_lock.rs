@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_second_waits_for_the_first_and_can_be_cancelled() {
+    async fn a_second_lock_waits_for_the_first_and_can_be_cancelled() {
         let folder = tempfile::tempdir().expect("a folder");
         let cancel = CancellationToken::new();
         let first = FileLock::wait(folder.path(), "a", || panic!("it is free"), &cancel)

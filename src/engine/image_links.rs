@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_in_a_circle_are_known_by_the_words_of_the_engine() {
+    fn symlink_loops_are_recognized_in_the_engines_message() {
         let paths = ["/srv", "/a", "/srv/a", "/srv/a/data"].map(str::to_owned);
         let found = |words: &str| circle(words, &paths).map(|entry| entry.path);
         let said = "create the container: the engine refused (500): evalSymlinksInScope: too many links in /var/lib/docker/overlay2/9/merged";

@@ -54,15 +54,15 @@ pub(super) async fn find(
 /// Finds the link to a file in either format of the page.
 fn link(page: &str, file: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Page {
-        files: Vec<Listed>,
+    struct IndexPage {
+        files: Vec<IndexFile>,
     }
     #[derive(serde::Deserialize)]
-    struct Listed {
+    struct IndexFile {
         filename: String,
         url: String,
     }
-    let link = if let Ok(page) = serde_json::from_str::<Page>(page) {
+    let link = if let Ok(page) = serde_json::from_str::<IndexPage>(page) {
         page.files
             .into_iter()
             .find(|listed| listed.filename == file)?
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_the_page_are_read() {
+    fn both_formats_of_an_index_page_are_parsed() {
         let html = r#"<a href="../../a-1.whl#sha256=00">a-1.whl</a> <a data-x='1' href='/f/b-1.whl?a=1&amp;b=2#sha256=11'>b</a>"#;
         assert_eq!(link(html, "a-1.whl").as_deref(), Some("../../a-1.whl"));
         assert_eq!(link(html, "b-1.whl").as_deref(), Some("/f/b-1.whl?a=1&b=2"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_is_read_from_pips_own_file() {
+    fn the_index_is_read_from_pips_configuration() {
         assert_eq!(
             index_of("[global]\n# index-url = no\nindex-url = https://m/simple\n").as_deref(),
             Some("https://m/simple")

@@ -8,9 +8,9 @@ use super::Engine;
 use super::Error;
 use super::Labels;
 use super::Role;
-use super::archive::Chosen;
-use super::program::Program;
-use super::program::Said;
+use super::debian_archive::ChosenBuildArgs;
+use super::host_program::HostProgram;
+use super::host_program::LastLines;
 use super::recipes::BASE_SCRIPT;
 use super::recipes::base_hash;
 use podbay_event::InstanceId;
@@ -35,7 +35,7 @@ pub(super) fn base_name(suite: &str) -> String {
 pub(super) async fn make(
     engine: &Engine,
     suite: &str,
-    chosen: &Chosen,
+    chosen: &ChosenBuildArgs,
     allow_install: bool,
     progress: &ProgressSink,
     cancel: &CancellationToken,
@@ -81,10 +81,10 @@ pub(super) async fn make(
 async fn run(
     engine: &Engine,
     suite: &str,
-    chosen: &Chosen,
+    chosen: &ChosenBuildArgs,
     progress: &ProgressSink,
     cancel: &CancellationToken,
-) -> Result<(ExitStatus, Said), Error> {
+) -> Result<(ExitStatus, LastLines), Error> {
     let failed = |source| Error::Program {
         program: "make.sh",
         source,
@@ -109,7 +109,7 @@ async fn run(
         .chain(mirror.as_deref())
         .chain(["sh", script, suite])
         .collect();
-    let mut program = Program::start(&words).map_err(failed)?;
+    let mut program = HostProgram::start(&words).map_err(failed)?;
     let tar = ReaderStream::with_capacity(program.stdout(), 256 * 1024);
     let task = format!("making a base image of Debian {suite}");
     let said = program.said({
@@ -178,7 +178,7 @@ async fn run(
     {
         Ok(()) => {}
         Err(error) if error.is_not_found() => {}
-        Err(error) => tracing::warn!(%error, "an unfinished image stays"),
+        Err(error) => tracing::warn!(%error, "an unfinished image was not removed"),
     }
     progress(step(&task, "", true));
     outcome
@@ -221,13 +221,13 @@ async fn finish(
     task: &str,
     progress: &ProgressSink,
     cancel: &CancellationToken,
-) -> Result<Result<(), Said>, Error> {
+) -> Result<Result<(), LastLines>, Error> {
     let failed = |source| Error::Program {
         program: "apt-get",
         source,
     };
-    let mut program = Program::start(argv).map_err(failed)?;
-    let out = super::program::read(program.stdout(), |line| progress(step(task, line, false)));
+    let mut program = HostProgram::start(argv).map_err(failed)?;
+    let out = super::host_program::read(program.stdout(), |line| progress(step(task, line, false)));
     let said = program.said(|_| {});
     let ended = async {
         let (_, said) = tokio::join!(out, said);

@@ -7,18 +7,18 @@ use reqwest::Url;
 
 use super::Entry;
 use super::Source;
-use super::file;
+use super::atomic_file;
 
 /// One file of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct ModelFile {
     /// Path below the folder of models.
     pub(super) to: PathBuf,
-    pub(super) from: From,
+    pub(super) from: FileSource,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum FileSource {
     /// A URL, of the hub or another server.
     Address {
         url: String,
@@ -31,7 +31,7 @@ pub(super) enum From {
 
 /// Returns the files of a model. Models of different sources never share a path, whatever their
 /// files' names.
-pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
+pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<ModelFile> {
     match &entry.source {
         Source::Hub {
             repository,
@@ -48,9 +48,9 @@ pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
                 }
             );
             let base = hub.as_str().trim_end_matches('/');
-            let piece = |file: &String| Piece {
+            let piece = |file: &String| ModelFile {
                 to: Path::new("hub").join(&folder).join(file.replace('/', "--")),
-                from: From::Address {
+                from: FileSource::Address {
                     url: format!("{base}/{repository}/resolve/{revision}/{file}"),
                     of_hub: true,
                 },
@@ -60,16 +60,16 @@ pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
         Source::Url { files } => {
             // All parts of a model are in one folder, and find each other by name.
             let folder = Path::new("url").join(
-                &file::hex(&file::sha256(
+                &atomic_file::hex(&atomic_file::sha256(
                     files
                         .first()
                         .map_or("", |first| folder_of(first))
                         .as_bytes(),
                 ))[..12],
             );
-            let piece = |url: &String| Piece {
+            let piece = |url: &String| ModelFile {
                 to: folder.join(last(url)),
-                from: From::Address {
+                from: FileSource::Address {
                     url: url.clone(),
                     of_hub: false,
                 },
@@ -78,30 +78,30 @@ pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
         }
         Source::Path { files } => {
             let piece = |path: &PathBuf| {
-                Some(Piece {
+                Some(ModelFile {
                     to: Path::new("local").join(path.file_name()?),
-                    from: From::File(path.clone()),
+                    from: FileSource::File(path.clone()),
                 })
             };
             files.iter().filter_map(piece).collect()
         }
-        Source::Wheel { member, .. } => vec![Piece {
+        Source::Wheel { member, .. } => vec![ModelFile {
             to: PathBuf::from(last(member)),
-            from: From::Package,
+            from: FileSource::Package,
         }],
     }
 }
 
-impl Piece {
+impl ModelFile {
     /// Returns a description of the file's source for the user, without the URL's password.
     pub(super) fn origin(&self, entry: &Entry) -> String {
         match (&self.from, &entry.source) {
-            (From::Address { url, .. }, _) => {
+            (FileSource::Address { url, .. }, _) => {
                 Url::parse(url).map_or_else(|_| String::new(), |url| super::download::shown(&url))
             }
-            (From::File(path), _) => path.display().to_string(),
-            (From::Package, Source::Wheel { url, member, .. }) => format!("{url} ({member})"),
-            (From::Package, _) => String::new(),
+            (FileSource::File(path), _) => path.display().to_string(),
+            (FileSource::Package, Source::Wheel { url, member, .. }) => format!("{url} ({member})"),
+            (FileSource::Package, _) => String::new(),
         }
     }
 }
@@ -170,17 +170,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_hub_is_asked_for_by_its_revision() {
+    fn a_hub_file_is_requested_by_its_revision() {
         let entry = parse("hf:a/b@v1/x/c.gguf", &hub())
             .expect("fine")
             .expect("a reference");
-        let from = From::Address {
+        let from = FileSource::Address {
             url: "https://hub.example/a/b/resolve/v1/x/c.gguf".into(),
             of_hub: true,
         };
         assert_eq!(
             pieces(&entry, &hub()),
-            [Piece {
+            [ModelFile {
                 to: "hub/a--b@v1/x--c.gguf".into(),
                 from
             }]
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_cannot_lead_out_of_the_folder() {
+    fn a_url_cannot_name_a_path_outside_the_folder() {
         for (url, name) in [
             ("https://a/b/..", "model.."),
             ("https://a/b/?x=/../y", "model"),

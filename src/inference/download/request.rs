@@ -8,14 +8,14 @@ use reqwest::StatusCode;
 use reqwest::Url;
 use reqwest::header;
 
-use super::Ended;
+use super::AttemptError;
 use super::address::may_lead;
 use super::address::same_origin;
 use super::address::shown;
-use super::remedy::ELSEWHERE;
-use super::remedy::NOT_IT;
-use super::remedy::REFUSED;
-use super::remedy::UNENCRYPTED;
+use super::remedies::ELSEWHERE;
+use super::remedies::NOT_IT;
+use super::remedies::REFUSED;
+use super::remedies::UNENCRYPTED;
 use crate::Error;
 use crate::options::HUB;
 use podbay_event::Secret;
@@ -32,28 +32,28 @@ pub struct Hub {
 
 /// What the hub's redirect says about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Linked {
+pub(super) struct HubMetadata {
     pub(super) sha256: Option<String>,
     pub(super) size: Option<u64>,
 }
 
 /// Makes the requests for one file.
-pub(super) struct Asker<'a> {
+pub(super) struct Requester<'a> {
     pub(super) client: &'a Client,
     pub(super) url: &'a Url,
     pub(super) hub: Option<&'a Hub>,
     pub(super) idle: Duration,
 }
 
-impl Asker<'_> {
+impl Requester<'_> {
     /// Sends the request and follows redirects; returns a successful response.
     pub(super) async fn get(
         &self,
         range: Option<&str>,
         if_range: Option<&str>,
-    ) -> Result<(Response, Linked), Ended> {
+    ) -> Result<(Response, HubMetadata), AttemptError> {
         let mut url = self.url.clone();
-        let mut linked = Linked::default();
+        let mut linked = HubMetadata::default();
         for _ in 0..=MOST_REDIRECTS {
             // A proxy might otherwise compress the data, which makes lengths meaningless.
             let mut request = self
@@ -72,12 +72,12 @@ impl Asker<'_> {
             }
             let response = match tokio::time::timeout(self.idle, request.send()).await {
                 Err(_) => {
-                    return Err(Ended::Early(format!(
+                    return Err(AttemptError::Early(format!(
                         "the server did not answer for {} s",
                         self.idle.as_secs_f32()
                     )));
                 }
-                Ok(Err(error)) => return Err(Ended::Early(chain(&error))),
+                Ok(Err(error)) => return Err(AttemptError::Early(chain(&error))),
                 Ok(Ok(response)) => response,
             };
             if hub.is_some() {
@@ -121,23 +121,23 @@ impl Asker<'_> {
         }
     }
 
-    pub(super) fn fatal(&self, problem: impl Into<String>, remedy: &'static str) -> Ended {
-        Ended::Fatal(self.error(problem, remedy))
+    pub(super) fn fatal(&self, problem: impl Into<String>, remedy: &'static str) -> AttemptError {
+        AttemptError::Fatal(self.error(problem, remedy))
     }
 
     /// Returns the error after the last retry. The data stays for a later attempt.
-    pub(super) fn given_up(&self, problem: String) -> Ended {
-        Ended::Fatal(Error::Download {
+    pub(super) fn given_up(&self, problem: String) -> AttemptError {
+        AttemptError::Fatal(Error::Download {
             url: shown(self.url),
             problem,
             remedy: None,
         })
     }
 
-    fn refused(&self, response: &Response, by_hub: bool) -> Ended {
+    fn refused(&self, response: &Response, by_hub: bool) -> AttemptError {
         let status = response.status();
         if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
-            return Ended::Early(format!("the server answered {status}"));
+            return AttemptError::Early(format!("the server answered {status}"));
         }
         let has_token = self.hub.is_some_and(|hub| hub.token.is_some());
         let remedy = match status.as_u16() {
@@ -157,7 +157,7 @@ impl Asker<'_> {
             "the server answered {status}{}",
             word.map_or_else(String::new, |word| format!(" ({word})"))
         );
-        Ended::Fatal(Error::Download {
+        AttemptError::Fatal(Error::Download {
             url: shown(self.url),
             problem,
             remedy,
@@ -175,7 +175,7 @@ fn wants_token(hub: &Url) -> &'static str {
     }
 }
 
-impl Linked {
+impl HubMetadata {
     fn take(&mut self, response: &Response) {
         let hash = text(response, "x-linked-etag").map(|tag| {
             tag.trim_start_matches("W/")
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_usual_hub_is_said_to_take_the_usual_token() {
+    fn hf_token_is_suggested_for_the_public_hub_only() {
         for (hub, is_usual) in [
             (HUB, true),
             ("https://hub.example/", false),

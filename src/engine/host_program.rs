@@ -35,13 +35,13 @@ const KEPT: [&str; 8] = [
 ];
 
 /// A running program, in a process group of its own.
-pub(super) struct Program {
+pub(super) struct HostProgram {
     child: Child,
     group: Option<Pid>,
 }
 
-impl Program {
-    /// Starts it with its stdout in a pipe; read its stderr with [`Program::said`].
+impl HostProgram {
+    /// Starts it with its stdout in a pipe; read its stderr with [`HostProgram::said`].
     pub(super) fn start(argv: &[&str]) -> std::io::Result<Self> {
         let (program, arguments) = argv
             .split_first()
@@ -88,7 +88,10 @@ impl Program {
     }
 
     /// Reads its stderr to the end; each line goes to `line`.
-    pub(super) fn said<F: FnMut(&str)>(&mut self, line: F) -> impl Future<Output = Said> + use<F> {
+    pub(super) fn said<F: FnMut(&str)>(
+        &mut self,
+        line: F,
+    ) -> impl Future<Output = LastLines> + use<F> {
         read(
             self.child
                 .stderr
@@ -128,7 +131,7 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for HostProgram {
     /// A dropped run cannot wait; the program still gets the signal and cleans up.
     fn drop(&mut self) {
         self.signal(Signal::SIGTERM);
@@ -137,15 +140,15 @@ impl Drop for Program {
 
 /// The last lines of a program's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said(VecDeque<String>);
+pub(super) struct LastLines(VecDeque<String>);
 
-impl Said {
+impl LastLines {
     pub(super) fn last(&self) -> &str {
         self.0.back().map_or("", String::as_str)
     }
 }
 
-impl std::fmt::Display for Said {
+impl std::fmt::Display for LastLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (at, line) in self.0.iter().enumerate() {
             if at > 0 {
@@ -157,9 +160,9 @@ impl std::fmt::Display for Said {
     }
 }
 
-pub(super) async fn read(stream: impl AsyncRead + Unpin, mut line: impl FnMut(&str)) -> Said {
+pub(super) async fn read(stream: impl AsyncRead + Unpin, mut line: impl FnMut(&str)) -> LastLines {
     let mut lines = BufReader::new(stream).split(b'\n');
-    let mut said = Said::default();
+    let mut said = LastLines::default();
     while let Ok(Some(bytes)) = lines.next_segment().await {
         let text = String::from_utf8_lossy(&bytes);
         let text: String = text.trim_end().chars().take(300).collect();
@@ -182,9 +185,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn ending_a_program_ends_what_it_started() {
+    async fn ending_a_program_ends_its_children() {
         let script = "trap 'echo cleaned >&2; exit 1' TERM; sleep 60 & echo $! ; wait";
-        let mut program = Program::start(&["sh", "-c", script]).expect("started");
+        let mut program = HostProgram::start(&["sh", "-c", script]).expect("started");
         let mut out = BufReader::new(program.stdout()).lines();
         let sleeper = out.next_line().await.expect("read").expect("a line");
         let said = program.said(|_| {});
@@ -209,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_lines_are_kept_and_the_environment_is_not() {
-        let mut program = Program::start(&[
+        let mut program = HostProgram::start(&[
             "sh",
             "-c",
             "env | cut -d= -f1 >&2; for i in $(seq 40); do echo line $i >&2; done",

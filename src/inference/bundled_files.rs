@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::DownloadRecord;
 use super::Entry;
 use super::Error;
-use super::Record;
 use super::Store;
-use super::piece::Piece;
+use super::model_file::ModelFile;
 
 impl Store {
     /// Returns the path for a bundled file: that of the listed model, if it is one of its files,
@@ -35,13 +35,13 @@ impl Store {
     /// Writes the record of a bundled file at its path, so that the model is found by its name.
     pub fn adopt(&self, name: &str, file: &str, sha256: &str) -> Result<(), Error> {
         if let Some((entry, piece)) = self.piece(name, file, sha256) {
-            Record::keep(&self.paths.models().join(&piece.to), entry, sha256, false)?;
+            DownloadRecord::keep(&self.paths.models().join(&piece.to), entry, sha256, false)?;
         }
         Ok(())
     }
 
     /// Returns the name of a bundled file: that of a listed model only if it is a file of it.
-    pub fn name_brought(&self, name: &str, file: &str, sha256: &str) -> String {
+    pub fn bundled_name(&self, name: &str, file: &str, sha256: &str) -> String {
         let is_other =
             self.catalogue.find(name).is_some() && self.piece(name, file, sha256).is_none();
         if is_other { file } else { name }.to_owned()
@@ -49,7 +49,7 @@ impl Store {
 
     /// Returns which file of a listed model it is: by its hash where that is known, whatever its
     /// name, else by its name.
-    fn piece(&self, name: &str, file: &str, sha256: &str) -> Option<(&Entry, Piece)> {
+    fn piece(&self, name: &str, file: &str, sha256: &str) -> Option<(&Entry, ModelFile)> {
         let entry = self.catalogue.find(name)?;
         let is_it = entry.sha256.as_deref() == Some(sha256);
         let piece = self

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn no_type_of_the_program_is_named() {
+    fn no_rust_type_is_named_in_an_error() {
         check(
             "invalid type: integer `3`, expected struct Options",
             "`3` does not fit: write a section, [a.b] and below it its keys",

@@ -21,7 +21,7 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;
-use crate::file;
+use crate::atomic_file;
 use podbay_event::Progress;
 use podbay_event::ProgressSink;
 
@@ -73,7 +73,7 @@ pub(super) struct Goal {
     pub(super) validator: Option<String>,
 }
 
-pub(super) struct Part {
+pub(super) struct PartialFile {
     pub(super) path: PathBuf,
     pub(super) file: File,
     pub(super) goal: Goal,
@@ -85,7 +85,7 @@ pub(super) struct Part {
 
 /// The saved state.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedState {
     version: u32,
     size: u64,
     sha256: Option<String>,
@@ -96,11 +96,11 @@ struct Saved {
 
 const VERSION: u32 = 1;
 
-impl Part {
+impl PartialFile {
     /// Opens the data of an earlier process, if it is of the same file, else starts with `n`
     /// segments.
     pub(super) fn open(to: &Path, goal: Goal, n: u64) -> Result<Self, Error> {
-        let path = file::part_of(to);
+        let path = atomic_file::part_of(to);
         let failed = |source| Error::File {
             doing: "open",
             path: path.clone(),
@@ -119,7 +119,7 @@ impl Part {
         let left = match fs::read(state_of(&path)) {
             Ok(text) => serde_json::from_slice(&text)
                 .ok()
-                .and_then(|saved| take_up(saved, &goal, length)),
+                .and_then(|saved| validate_state(saved, &goal, length)),
             // A file without state was downloaded from its start on. Only its hash can tell whether
             // it is the same file.
             Err(_) if goal.sha256.is_some() && (1..=goal.size).contains(&length) => {
@@ -200,7 +200,7 @@ impl Part {
 
     /// Saves the state of the segments.
     pub(super) fn save(&self) -> Result<(), Error> {
-        let saved = Saved {
+        let saved = SavedState {
             version: VERSION,
             size: self.goal.size,
             sha256: self.goal.sha256.clone(),
@@ -211,7 +211,7 @@ impl Part {
                 .map(|segment| (segment.start, segment.end, segment.done()))
                 .collect(),
         };
-        file::write_json(&state_of(&self.path), &saved)
+        atomic_file::write_json(&state_of(&self.path), &saved)
     }
 
     /// Returns the SHA-256 of the data, in hexadecimal.
@@ -226,23 +226,23 @@ impl Part {
 
     /// Renames the file to its final name.
     pub(super) fn finish(&self, to: &Path) -> Result<(), Error> {
-        file::finish(&self.file, &self.path, to)?;
-        file::remove(&state_of(&self.path)).map(drop)
+        atomic_file::finish(&self.file, &self.path, to)?;
+        atomic_file::remove(&state_of(&self.path)).map(drop)
     }
 }
 
 /// Removes an incomplete file; returns whether there was one.
 pub(crate) fn remove_part(to: &Path) -> Result<bool, Error> {
-    let part = file::part_of(to);
-    let state = file::remove(&state_of(&part))?;
-    Ok(file::remove(&part)? || state)
+    let part = atomic_file::part_of(to);
+    let state = atomic_file::remove(&state_of(&part))?;
+    Ok(atomic_file::remove(&part)? || state)
 }
 
 /// Returns how many bytes of a file were downloaded before, without opening it.
 pub(crate) fn left_of(to: &Path) -> Option<u64> {
-    let part = file::part_of(to);
+    let part = atomic_file::part_of(to);
     let length = fs::metadata(&part).ok()?.len();
-    let saved: Option<Saved> = fs::read(state_of(&part))
+    let saved: Option<SavedState> = fs::read(state_of(&part))
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok());
     Some(saved.map_or(length, |saved| {
@@ -257,7 +257,7 @@ fn state_of(part: &Path) -> PathBuf {
 }
 
 /// Validates saved state: it must be of the same file and cover it without gaps.
-fn take_up(saved: Saved, goal: &Goal, length: u64) -> Option<Vec<Segment>> {
+fn validate_state(saved: SavedState, goal: &Goal, length: u64) -> Option<Vec<Segment>> {
     let known = goal.sha256.is_some() || goal.validator.is_some();
     let same = saved.size == goal.size
         && saved.sha256 == goal.sha256
@@ -306,7 +306,7 @@ pub(crate) async fn digest(
             }
             let n = file.read(&mut buffer).map_err(failed)?;
             if n == 0 {
-                return Ok(file::hex(&hasher.finalize()));
+                return Ok(atomic_file::hex(&hasher.finalize()));
             }
             hasher.update(&buffer[..n]);
             done += n as u64;
@@ -341,9 +341,9 @@ mod tests {
         sha256: Option<&str>,
         validator: Option<&str>,
         segments: &[(u64, u64, u64)],
-    ) -> Saved {
+    ) -> SavedState {
         let goal = goal(size, sha256, validator);
-        Saved {
+        SavedState {
             version: VERSION,
             size,
             sha256: goal.sha256,
@@ -353,11 +353,11 @@ mod tests {
     }
 
     #[test]
-    fn stretches_cover_the_file_without_a_gap() {
+    fn segments_cover_the_file_without_gaps() {
         let folder = tempfile::tempdir().expect("a folder");
         for (size, n) in [(10, 1), (10, 3), (10, 4), (3, 4), (0, 1)] {
-            let mut part =
-                Part::open(&folder.path().join("a"), goal(size, None, None), n).expect("opened");
+            let mut part = PartialFile::open(&folder.path().join("a"), goal(size, None, None), n)
+                .expect("opened");
             part.restart(n).expect("emptied");
             assert_eq!(part.segments.first().map(|first| first.start), Some(0));
             assert_eq!(
@@ -375,12 +375,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(saved: Saved, goal: &Goal, length: u64, believed: bool) {
-        assert_eq!(take_up(saved, goal, length).is_some(), believed);
+    fn check(saved: SavedState, goal: &Goal, length: u64, believed: bool) {
+        assert_eq!(validate_state(saved, goal, length).is_some(), believed);
     }
 
     #[test]
-    fn notes_are_believed_only_of_the_same_content() {
+    fn saved_state_is_used_only_for_the_same_file() {
         let hash = goal(10, Some("ab"), None);
         check(
             notes(10, Some("ab"), None, &[(0, 5, 2), (5, 10, 1)]),

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_fit_is_refused_before_it_is_loaded() {
+    fn a_file_that_does_not_fit_is_refused_before_the_download() {
         let folder = tempfile::tempdir().expect("a folder");
         check_space(folder.path(), 1).expect("one byte fits");
         let error = check_space(folder.path(), u64::MAX / 2).expect_err("nothing is that large");

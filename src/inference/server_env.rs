@@ -23,12 +23,12 @@ const WRITABLE: [&str; 2] = ["/dev/shm", "/tmp"];
 
 /// The variables for the server's container, and which of the image's are removed or changed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Variables {
+pub(super) struct ServerEnv {
     pub(super) env: Vec<String>,
     pub(super) lost: Vec<String>,
 }
 
-impl Variables {
+impl ServerEnv {
     /// Filters the variables of an image; `mounted` are the mount points in the container.
     pub(super) fn new(image: &ImageFacts, mounted: &[&str]) -> Self {
         let pairs = || image.env.iter().filter_map(|pair| pair.split_once('='));
@@ -77,7 +77,7 @@ impl Variables {
     pub(super) fn warning(&self) -> Option<String> {
         (!self.lost.is_empty()).then(|| {
             let names = self.lost.join(", ");
-            format!("the model server does not get all that its image sets: {names} would make it load, run or do something else")
+            format!("variables of its image would change what the model server loads or runs, and are removed: {names}")
         })
     }
 }
@@ -86,7 +86,7 @@ impl Variables {
 mod tests {
     use super::*;
 
-    fn of(env: &[&str]) -> Variables {
+    fn of(env: &[&str]) -> ServerEnv {
         let image = ImageFacts {
             id: String::new(),
             tags: vec![],
@@ -96,11 +96,11 @@ mod tests {
             architecture: String::new(),
             size: 0,
         };
-        Variables::new(&image, &["/run/llama", "/run/key", "/models", "/data"])
+        ServerEnv::new(&image, &["/run/llama", "/run/key", "/models", "/data"])
     }
 
     #[test]
-    fn what_an_image_sets_for_the_model_server_is_taken_away_and_not_set_to_nothing() {
+    fn model_server_variables_of_an_image_are_removed_not_emptied() {
         let of = of(&[
             "LLAMA_API_KEY=weak",
             "LLAMA_ARG_PORT=",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_servers_program_is_looked_for_in_no_folder_that_is_mounted_or_writable() {
+    fn the_model_servers_path_has_no_mounted_or_writable_folder() {
         check("/app:/usr/bin", "/app:/usr/bin", false);
         check(
             "/models:/run/llama:/usr/bin:/tmp/x:/data/bin:bin:",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_image_that_sets_nothing_of_the_kind_nothing_is_said() {
+    fn an_image_without_such_variables_gives_no_warning() {
         let of = of(&["PATH=/usr/bin:/bin", "GOMP_SPINCOUNT=300"]);
         assert_eq!((of.lost.len(), of.warning()), (0, None));
     }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::Error;
 use super::Paths;
-use super::file;
+use super::atomic_file;
 use super::plan::KEY;
 use podbay_event::Secret;
 
@@ -33,8 +33,8 @@ impl Paths {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).map_err(|error| failed(std::io::Error::other(error)))?;
         let key = URL_SAFE_NO_PAD.encode(bytes);
-        let part = file::part_of(&path);
-        file::remove(&part)?;
+        let part = atomic_file::part_of(&path);
+        atomic_file::remove(&part)?;
         let mut out = fs::OpenOptions::new()
             .write(true)
             .create_new(true)

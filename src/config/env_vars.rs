@@ -214,7 +214,7 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn the_keys_that_other_tools_variables_set_exist() {
+    fn variables_of_other_tools_set_existing_keys() {
         let known = Known::of(&Config::default());
         for key in [ENDPOINT, MODEL, KEY_VARIABLE, KEY_FILE] {
             assert!(known.has(key), "{key}: rename it here too");

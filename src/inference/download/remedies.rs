@@ -6,7 +6,7 @@ pub(super) const NOT_IT: &str =
     "look at the address: it has to be the file's own, not that of a page about it";
 
 /// Something on the network answers instead of the source.
-pub(super) const LOGIN: &str = "something on the way may want a login: open the address in a browser; it has to be the file's own, not that of a page \
+pub(super) const LOGIN: &str = "something on the network may require a login: open the address in a browser; it has to be the file's own, not that of a page \
                                 about it";
 
 /// The source cannot be used.

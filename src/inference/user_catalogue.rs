@@ -17,9 +17,9 @@ use super::Source;
 use super::download;
 use super::download::is_safe;
 use super::gguf;
-use super::open::is_stray_part;
-use super::open::parts;
-use super::piece;
+use super::model_file;
+use super::opened_model::is_stray_part;
+use super::opened_model::parts;
 use super::reference::is_file_name;
 use super::reference::is_repository;
 use super::reference::is_word;
@@ -36,7 +36,7 @@ const LONGEST_WORD: usize = 16;
 
 /// A mistake in the user's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct CatalogueMistake {
     pub path: PathBuf,
     /// Counted from 1; 0 for the whole file.
     pub line: usize,
@@ -46,7 +46,7 @@ pub struct Mistake {
     pub costs_all: bool,
 }
 
-impl std::fmt::Display for Mistake {
+impl std::fmt::Display for CatalogueMistake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let path = self.path.display();
         match self.line {
@@ -59,7 +59,11 @@ impl std::fmt::Display for Mistake {
 const FORM: &str = "docs/guides/models.md shows how an entry looks";
 
 /// Reads the list. A missing file is an empty list, unless a setting names it.
-pub(super) fn read(path: &Path, named: bool, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>) {
+pub(super) fn read(
+    path: &Path,
+    named: bool,
+    others: &[Entry],
+) -> (Vec<Entry>, Vec<CatalogueMistake>) {
     match text_of(path) {
         Ok(text) => parse(path, &text, others),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Default::default(),
@@ -70,7 +74,7 @@ pub(super) fn read(path: &Path, named: bool, others: &[Entry]) -> (Vec<Entry>, V
             );
             (
                 Vec::new(),
-                vec![Mistake {
+                vec![CatalogueMistake {
                     path: path.to_owned(),
                     line: 0,
                     problem,
@@ -103,8 +107,8 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>) {
-    let (mut entries, mut mistakes): (Vec<Entry>, Vec<Mistake>) = Default::default();
+fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<CatalogueMistake>) {
+    let (mut entries, mut mistakes): (Vec<Entry>, Vec<CatalogueMistake>) = Default::default();
     let at = |offset: usize| {
         text.as_bytes()
             .iter()
@@ -114,7 +118,7 @@ fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>
             + 1
     };
     let mut wrong = |line: usize, problem: String, remedy: &str| {
-        mistakes.push(Mistake {
+        mistakes.push(CatalogueMistake {
             path: path.to_owned(),
             line,
             problem,
@@ -440,7 +444,7 @@ fn are_one_model(source: &Source) -> bool {
             .collect(),
         Source::Url { files } => files
             .iter()
-            .map(|file| PathBuf::from(piece::last(file)))
+            .map(|file| PathBuf::from(model_file::last(file)))
             .collect(),
         Source::Wheel { .. } => return true,
     };
@@ -474,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_true_are_mistakes() {
+    fn implausible_numbers_are_mistakes() {
         for (line, words) in [
             ("parameters = 1e300", "no such number of parameters"),
             ("active = 1e-9", "no such number of parameters"),
@@ -503,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_costs_its_own_entry_alone() {
+    fn a_mistake_affects_only_its_own_entry() {
         check(GOOD, 1, &[]);
         check("", 0, &[]);
         let unknown = format!(
@@ -550,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_loaded_is_refused_with_a_remedy() {
+    fn forbidden_sources_are_refused_with_a_remedy() {
         check(&GOOD.replace("https:", "http:"), 0, &[(1, "https://")]);
         check(
             &GOOD.replace("https://a.example", "http://127.0.0.1:80"),
@@ -612,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_no_file_is_said() {
+    fn a_list_that_is_no_regular_file_is_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(
             read(&folder.path().join("absent"), false, &[]),

@@ -12,7 +12,7 @@ use super::layer::Layer;
 
 /// A setting of an untrusted project that was ignored.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PassedOver {
+pub struct IgnoredSetting {
     pub origin: Origin,
     pub key: String,
     /// The value in the file.
@@ -22,7 +22,7 @@ pub struct PassedOver {
     pub latitude: Latitude,
 }
 
-impl fmt::Display for PassedOver {
+impl fmt::Display for IgnoredSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             origin,
@@ -31,10 +31,7 @@ impl fmt::Display for PassedOver {
             latitude,
             ..
         } = self;
-        write!(
-            f,
-            "{origin}: `{key}` is passed over: a project may {latitude}"
-        )?;
+        write!(f, "{origin}: `{key}` is ignored: a project may {latitude}")?;
         if *latitude == Latitude::Never {
             Ok(())
         } else {
@@ -49,7 +46,7 @@ pub(super) fn narrow(
     known: &Known,
     below: &Table,
     defaults: &Json,
-) -> Vec<PassedOver> {
+) -> Vec<IgnoredSetting> {
     let mut refused = Vec::new();
     let set = |key: &str| {
         let mut parts = key.split('.');
@@ -72,9 +69,9 @@ pub(super) fn narrow(
         }
         lets
     });
-    let mut refused: Vec<PassedOver> = refused
+    let mut refused: Vec<IgnoredSetting> = refused
         .into_iter()
-        .map(|(key, latitude, value, holds)| PassedOver {
+        .map(|(key, latitude, value, holds)| IgnoredSetting {
             origin: layer.origin(&key),
             key,
             value,

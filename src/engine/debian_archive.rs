@@ -11,8 +11,8 @@ use sha2::Sha256;
 
 use super::Error;
 use super::Options;
-use super::program;
-use super::program::Program;
+use super::host_program;
+use super::host_program::HostProgram;
 
 const PUBLIC: &str = "http://deb.debian.org/debian";
 const PUBLIC_SECURITY: [&str; 2] = [
@@ -27,9 +27,9 @@ const PUBLIC_SECURITY: [&str; 2] = [
 /// its hash. Arguments detected on this machine are not: they only say how the archive is reached,
 /// and detecting them takes longer than inspecting an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chosen(BTreeMap<&'static str, String>);
+pub(super) struct ChosenBuildArgs(BTreeMap<&'static str, String>);
 
-impl Chosen {
+impl ChosenBuildArgs {
     pub(super) fn new(
         options: &Options,
         env: impl Fn(&str) -> Option<String>,
@@ -86,7 +86,7 @@ impl Chosen {
 
 /// Returns the build arguments of all our images. Options that this machine's apt does not set are
 /// not set.
-pub(super) async fn build_args(chosen: &Chosen) -> HashMap<String, String> {
+pub(super) async fn build_args(chosen: &ChosenBuildArgs) -> HashMap<String, String> {
     let mut args = args(
         &apt_config().await,
         &sources(Path::new("/etc/apt")),
@@ -177,12 +177,12 @@ fn is_loopback(url: &str) -> bool {
 
 async fn apt_config() -> String {
     // Machines without apt have no such options.
-    let Ok(mut program) = Program::start(&["apt-config", "dump"]) else {
+    let Ok(mut program) = HostProgram::start(&["apt-config", "dump"]) else {
         return String::new();
     };
     let mut text = String::new();
     let stdout = program.stdout();
-    let read = program::read(stdout, |line| {
+    let read = host_program::read(stdout, |line| {
         text.push_str(line);
         text.push('\n');
     });
@@ -249,19 +249,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_chooses_counts_and_what_is_found_out_does_not() {
+    fn chosen_build_arguments_are_hashed_and_detected_ones_are_not() {
         let chosen = |mirror: Option<&str>, env: &[(&str, &str)]| {
             let options = Options {
                 debian_mirror: mirror.map(str::to_owned),
                 ..Options::default()
             };
-            Chosen::new(&options, |name| {
+            ChosenBuildArgs::new(&options, |name| {
                 env.iter()
                     .find(|pair| pair.0 == name)
                     .map(|pair| pair.1.to_owned())
             })
         };
-        let hash = |chosen: &Chosen| {
+        let hash = |chosen: &ChosenBuildArgs| {
             let mut hasher = Sha256::new();
             chosen.hash_into(&mut hasher);
             hasher.finalize()
@@ -273,7 +273,7 @@ mod tests {
         .expect("nothing chosen");
         assert_eq!(
             (&none, hash(&none)),
-            (&Chosen::default(), Sha256::digest(""))
+            (&ChosenBuildArgs::default(), Sha256::digest(""))
         );
         let set = chosen(
             Some("http://a.example/debian/"),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_machine_needs_no_arguments() {
+    fn an_ordinary_machine_needs_no_build_arguments() {
         check(
             "APT \"\";\nAPT::Architecture \"amd64\";\n",
             &[PUBLIC, PUBLIC_SECURITY[0]],
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_on_this_machine_is_set_in_the_build() {
+    fn apt_settings_of_this_machine_apply_in_the_build() {
         let frozen = "Acquire::Check-Valid-Until \"false\";\nAcquire::Check-Date \"false\";\n";
         let both = "-o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false";
         check(frozen, &[], &[], &[("APT_OPTIONS", both)]);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_build_cannot_reach_is_left_out() {
+    fn unreachable_mirrors_are_not_passed_to_the_build() {
         check(
             "",
             &[
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_of_sources_are_read() {
+    fn both_formats_of_apt_sources_are_parsed() {
         let folder = tempfile::tempdir().expect("a folder");
         let parts = folder.path().join("sources.list.d");
         fs::create_dir(&parts).expect("made");

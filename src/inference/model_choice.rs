@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_follows_memory_and_card() {
+    fn the_default_model_depends_on_memory_and_gpu() {
         check(2, None, None, None, "");
         check(4, None, None, Some("qwen2.5-coder-1.5b"), "no GPU found");
         check(8, None, None, Some("qwen3.5-9b"), "no GPU found");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_the_card_whole_is_quick_and_what_does_not_is_not() {
+    fn a_model_is_fast_only_if_it_fits_the_gpu_completely() {
         let cuda = Some("cuda");
         check(
             18,

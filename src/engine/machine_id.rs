@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_of_our_own_stays_what_it_is_and_a_damaged_one_is_replaced() {
+    fn our_own_machine_id_is_stable_and_replaced_if_damaged() {
         let folder = tempfile::tempdir().expect("a folder");
         let first = kept(folder.path()).expect("an id");
         assert_eq!(kept(folder.path()), Some(first.clone()));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_that_come_at_once_all_have_the_same_id() {
+    fn concurrent_processes_get_the_same_machine_id() {
         let folder = tempfile::tempdir().expect("a folder");
         // In one process all would use the same temporary file, so they run one after another.
         let id = kept(folder.path());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_none() {
+    fn a_malformed_machine_id_is_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("id");
         for (text, expected) in [
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_a_machine_have_names_of_their_own_and_none_tells_the_id() {
+    fn copies_of_a_machine_have_different_names_without_the_id() {
         let id = "3d1219c7c4c5404aaa1f6d2a48adfda4";
         assert_eq!(name(id, "one"), name(id, "one"));
         assert_ne!(name(id, "one"), name(id, "two"));

@@ -4,14 +4,14 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::ModelServer;
 use super::Serving;
-use super::file;
+use super::atomic_file;
 use super::paths::SOCKET;
 use super::start::ending;
 use podbay_engine::FileLock;
 
-/// The result of [`ModelServer::start_again`].
+/// The result of [`ModelServer::restart`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RestartOutcome {
     /// It had ended by itself, and was restarted with the same key, files and settings.
     Started { why: String },
     /// It runs: it never ended, or another process restarted it.
@@ -38,11 +38,11 @@ impl ModelServer {
     /// Restarts the server's container if it ended by itself. Does not wait until the model is
     /// loaded: the next request does.
     #[boxed]
-    pub async fn start_again(
+    pub async fn restart(
         &self,
         serving: &Serving,
         cancel: &CancellationToken,
-    ) -> Result<Again, Error> {
+    ) -> Result<RestartOutcome, Error> {
         let folder = self.paths.locks();
         let lock = FileLock::wait(&folder, "model-server", || (), cancel);
         let _lock = lock
@@ -53,18 +53,18 @@ impl ModelServer {
             .await?
             .filter(|state| state.id == serving.container)
         else {
-            return Ok(Again::Gone);
+            return Ok(RestartOutcome::Gone);
         };
         if state.running {
-            return Ok(Again::Runs);
+            return Ok(RestartOutcome::Runs);
         }
         let why = ending(Some(&state));
         // llama.cpp does not start if a file has its socket's name.
-        file::remove(&self.paths.socket_folder().join(SOCKET))?;
+        atomic_file::remove(&self.paths.socket_folder().join(SOCKET))?;
         self.engine
             .start(&state.id, cancel)
             .await
             .map_err(Error::engine("start the model server again"))?;
-        Ok(Again::Started { why })
+        Ok(RestartOutcome::Started { why })
     }
 }
