@@ -47,7 +47,7 @@ pub(super) async fn agent(
         parameters: tool.parameters.clone(),
     };
     let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
-    let conversation = Conversation::over(
+    let conversation = Conversation::resume(
         Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools),
         history,
     );

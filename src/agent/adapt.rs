@@ -1,17 +1,16 @@
-//! Asks otherwise where a model or its server cannot do what was asked: by the evidence of what
-//! came back, and for the rest of the session.
-//!
-//! Each step goes one way, from the server's own calls over a schema to plain text, so it ends. A
-//! person's `llm.tool_mode` holds: then only where the system prompt stands is changed, which costs
-//! the model nothing.
+//! Adapts requests to what the model and its server turn out to support, for the rest of the
+//! session.
+//! Each step goes one way, from native tool calls over a schema to plain text, so it ends. If the
+//! user set `llm.tool_mode`, only the position of the system prompt changes, which costs the model
+//! nothing.
 
 use std::time::Duration;
 
 use super::Agent;
 use super::Interrupt;
-use super::ask::too_late;
 use super::budget::LEAST_ANSWER;
 use super::budget::left;
+use super::model_request::too_late;
 use super::task::Task;
 use podbay_event::CallStatus;
 use podbay_event::Kind;
@@ -27,48 +26,48 @@ use podbay_llm::Request;
 use podbay_llm::ToolModeChoice;
 use podbay_tools::MissingArguments;
 
-/// Answers in a row whose calls lack something, until the model is told of tools otherwise.
+/// Answers in a row with incomplete calls until the tool mode changes.
 const MAX_LACKING: u32 = 2;
-/// Answers in a row that a schema should have made otherwise, until nothing is asked by one.
+/// Answers in a row that do not conform to their schema until no schema is requested any more.
 const MAX_UNHELD: u32 = 2;
-/// How often one answer whose rest was lost is asked for again, unless the settings allow fewer
+/// How often one answer with a lost rest is requested again, unless the settings allow fewer
 /// retries.
 const MAX_LOST: u32 = 2;
-/// Said then.
+/// The message to the model in that case.
 const LOST: &str = "The rest of your last answer was lost. Give the whole answer again.";
 
-/// What was learnt of the way this model has to be asked.
+/// What was learnt about how to send requests to this model.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Learnt {
-    /// Answers are held to a schema although tools are told by the server's own means: what was
-    /// sent stays as it is.
+pub(super) struct ModelQuirks {
+    /// Answers are constrained to a schema although tools are offered natively: what was sent stays
+    /// unchanged.
     pub(super) is_held: bool,
-    /// Tools were told by a schema before they were told by text: the model sees its own objects,
-    /// and may go on with them.
+    /// Tools were offered by a schema before they were offered by text: the model sees its own
+    /// objects, and may continue to use them.
     pub(super) was_held: bool,
-    /// The system prompt goes with the first words of the person.
+    /// The system prompt is sent as part of the user's first message.
     pub(super) is_folded: bool,
-    /// A call that the server understood succeeded.
+    /// A call that the server parsed has succeeded.
     pub(super) calls_work: bool,
     n_lacking: u32,
-    /// Answers in a row that no schema held.
+    /// Answers in a row that did not conform to their schema.
     n_unheld: u32,
 }
 
 impl Agent {
-    /// Asks, and asks otherwise where the server objects to the way it was asked.
+    /// Sends the request, and changes its form if the server objects.
     pub(super) async fn ask_adapting(
         &mut self,
         task: &mut Task,
         interrupt: &Interrupt,
     ) -> Result<Reply, llm::Error> {
-        self.tell_by_text();
+        self.switch_to_text();
         let mut n_lost = 0;
         loop {
             let left = self.left(task, interrupt).await;
             let at_most = left.map(|(_, left)| left.max(LEAST_ANSWER));
             let goes_on = !task.open.pieces.is_empty();
-            let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
+            let (held, was_held) = (self.quirks.is_held, self.quirks.was_held);
             let request = Request {
                 held,
                 was_held,
@@ -91,33 +90,37 @@ impl Agent {
             let pause = match error.objection() {
                 Some(objection) if self.adapt(objection, &why) => Some(Duration::ZERO),
                 Some(objection) if objection != Objection::Unreadable => None,
-                _ => self.asks_again(error, &mut n_lost, self.time_left(task)),
+                _ => self.retry_pause(error, &mut n_lost, self.time_left(task)),
             };
             let Some(pause) = pause else { return outcome };
             if !self.rest(pause, task, interrupt).await {
                 return Ok(error.partial().cloned().unwrap_or_default());
             }
-            // What had come of the answer stands there already.
+            // The part received so far is already in it.
             if !self.conversation.history().is_open() {
                 self.note(LOST);
             }
         }
     }
 
-    /// Returns after how long an answer whose rest was lost is asked for again, if it is, and says
-    /// so.
-    ///
-    /// Nothing of it was carried out: calls that only read and had begun early are taken back by
-    /// now, and nobody heard of them.
-    fn asks_again(&self, error: &llm::Error, n_lost: &mut u32, left: Duration) -> Option<Duration> {
-        // The model may write the next one so that its server can read it.
+    /// Returns after which pause an answer with a lost rest is requested again, if at all, and
+    /// emits a notice.
+    /// Nothing of it was executed: read-only calls that had begun early are cancelled by now, and
+    /// were not reported.
+    fn retry_pause(
+        &self,
+        error: &llm::Error,
+        n_lost: &mut u32,
+        left: Duration,
+    ) -> Option<Duration> {
+        // The model may write the next one so that its server can parse it.
         let is_unreadable = error.objection() == Some(Objection::Unreadable);
         if error.partial().is_none() && !is_unreadable
             || *n_lost >= MAX_LOST.min(self.client.options().retries)
         {
             return None;
         }
-        // A server that says itself that it failed gets a moment; a connection is made anew at
+        // A server that reported a failure itself gets a moment; a lost connection is reopened at
         // once.
         let (pause, when) = if error.is_lost() || is_unreadable {
             (Duration::ZERO, String::new())
@@ -143,7 +146,7 @@ impl Agent {
         Some(pause)
     }
 
-    /// Lets time pass, but no more than the task has; returns false where the person ended that.
+    /// Sleeps, but no longer than the task has time; returns false if the user interrupted it.
     async fn rest(&self, pause: Duration, task: &Task, interrupt: &Interrupt) -> bool {
         if pause.is_zero() {
             return true;
@@ -156,8 +159,8 @@ impl Agent {
         goes_on
     }
 
-    /// Returns how many tokens the next answer may have, where the task has a limit, and which
-    /// limit that is.
+    /// Returns how many tokens the next answer may have, if the task has a limit, and which limit
+    /// that is.
     pub(super) async fn left(
         &mut self,
         task: &Task,
@@ -178,34 +181,34 @@ impl Agent {
         )
     }
 
-    /// Changes the way of asking; returns whether there is another one.
+    /// Changes the form of requests; returns whether there is another one.
     fn adapt(&mut self, objection: Objection, why: &str) -> bool {
         let mode = self.conversation.prompt().mode();
         match objection {
-            Objection::Image => return self.take_images_out(why),
+            Objection::Image => return self.remove_images(why),
             Objection::Thinking if !self.conversation.prompt().replays_thinking() => {
                 self.emit(Kind::Warning {
                     message: format!(
-                        "the model's thinking goes back with its answers from here on: {why}"
+                        "the model's reasoning is sent back with its answers from now on: {why}"
                     ),
                 });
                 self.conversation.replay_thinking();
-                self.retell(mode);
+                self.rewrite(mode);
             }
             Objection::Roles | Objection::Tools
                 if mode == ToolMode::Native && self.may_change() =>
             {
                 self.change_mode(ToolMode::Constrained, why);
             }
-            Objection::Roles | Objection::System if !self.learnt.is_folded => {
-                self.learnt.is_folded = true;
+            Objection::Roles | Objection::System if !self.quirks.is_folded => {
+                self.quirks.is_folded = true;
                 self.emit(Kind::Warning {
-                    message: format!("the system prompt goes with the task from here on: {why}"),
+                    message: format!("the system prompt is sent with the task from now on: {why}"),
                 });
-                self.retell(mode);
+                self.rewrite(mode);
             }
-            Objection::Schema if self.learnt.is_held => {
-                self.learnt.is_held = false;
+            Objection::Schema if self.quirks.is_held => {
+                self.quirks.is_held = false;
                 self.change_mode(ToolMode::Constrained, why);
             }
             Objection::Schema | Objection::Unreadable
@@ -214,21 +217,21 @@ impl Agent {
                 self.change_mode(ToolMode::Text, why);
             }
             Objection::Unreadable
-                if mode == ToolMode::Native && !self.learnt.is_held && self.may_change() =>
+                if mode == ToolMode::Native && !self.quirks.is_held && self.may_change() =>
             {
                 if self
                     .client
                     .probed()
                     .is_some_and(|probed| probed.holds_calls())
                 {
-                    self.learnt.is_held = true;
+                    self.quirks.is_held = true;
                     self.announce(mode, ToolMode::Constrained, why);
                 } else {
                     self.change_mode(ToolMode::Constrained, why);
                 }
             }
-            Objection::Unreadable if self.learnt.is_held => {
-                self.learnt.is_held = false;
+            Objection::Unreadable if self.quirks.is_held => {
+                self.quirks.is_held = false;
                 self.change_mode(ToolMode::Constrained, why);
             }
             _ => return false,
@@ -236,19 +239,18 @@ impl Agent {
         true
     }
 
-    /// Takes the images out of the conversation, since every later request would be refused for
-    /// them too; returns whether there were any.
-    fn take_images_out(&mut self, why: &str) -> bool {
-        let n_images = self.conversation.take_images_out();
+    /// Removes the images from the conversation, since every later request would be refused because
+    /// of them too; returns whether there were any.
+    fn remove_images(&mut self, why: &str) -> bool {
+        let n_images = self.conversation.remove_images();
         if n_images == 0 {
             return false;
         }
-        self.gauge.retold();
+        self.gauge.rewritten();
         let blind = why.to_ascii_lowercase().contains("support");
         self.emit(Kind::ImagesTakenOut { blind });
         if blind {
-            // None is shown from here on: what can be done instead is the result of reading one
-            // then.
+            // No image is shown from now on; reading one returns an alternative instead.
             self.pipeline.set_images(false);
         }
         let images = if n_images == 1 {
@@ -257,7 +259,7 @@ impl Agent {
             format!("{n_images} images were")
         };
         self.emit(Kind::Warning {
-            message: format!("{images} taken out of the conversation: {why}"),
+            message: format!("{images} removed from the conversation: {why}"),
         });
         self.note(
             "The model server cannot read an image that you asked for, so you are shown none of those above. Do not describe what you have \
@@ -266,48 +268,48 @@ impl Agent {
         true
     }
 
-    /// Looks whether an answer without a word may come of the tools: a server that cannot tell its
-    /// model about them may say nothing at all.
+    /// Checks whether an empty answer may be caused by the tools: a server that cannot offer them
+    /// to its model may send nothing at all.
     pub(super) fn learn_from_silence(&mut self, reply: &Reply) {
         let is_mute = reply.text.trim().is_empty()
             && reply.thinking.trim().is_empty()
             && reply.finish != Finish::Length;
-        if is_mute && self.is_plainly_native() && !self.learnt.calls_work {
+        if is_mute && self.uses_native_only() && !self.quirks.calls_work {
             self.change_mode(
                 ToolMode::Constrained,
-                "the model answered without a word when it was told of tools by the server's own means",
+                "the model gave an empty answer with native tool calls",
             );
         }
     }
 
-    /// Looks whether answers come that a schema would not have let through.
+    /// Checks whether answers violate the schema that was requested.
     pub(super) fn learn_from_form(&mut self, reply: &Reply) {
         let is_asked = self.conversation.prompt().mode() == ToolMode::Constrained;
-        self.learnt.n_unheld = if is_asked && reply.is_unheld {
-            self.learnt.n_unheld + 1
+        self.quirks.n_unheld = if is_asked && reply.is_unheld {
+            self.quirks.n_unheld + 1
         } else {
             0
         };
     }
 
-    /// Tells of tools by text where a server takes a schema and holds its model to none. To be
-    /// called where every call has its result.
-    fn tell_by_text(&mut self) {
-        if self.learnt.n_unheld >= MAX_UNHELD
+    /// Offers tools by text if a server accepts a schema without enforcing it. Must be called only
+    /// when every call has its result.
+    fn switch_to_text(&mut self) {
+        if self.quirks.n_unheld >= MAX_UNHELD
             && self.conversation.prompt().mode() == ToolMode::Constrained
             && self.may_change()
         {
-            self.learnt.n_unheld = 0;
+            self.quirks.n_unheld = 0;
             self.change_mode(
                 ToolMode::Text,
-                "answers came that are not held to the schema they were asked for by",
+                "answers did not conform to the requested schema",
             );
         }
     }
 
-    /// Looks whether calls come without what they must have, which a schema would not let happen.
+    /// Checks whether calls lack required arguments, which a schema would prevent.
     pub(super) fn learn_from_calls(&mut self, calls: &[ToolCall], statuses: &[CallStatus]) {
-        self.learnt.calls_work |= statuses.contains(&CallStatus::Ok);
+        self.quirks.calls_work |= statuses.contains(&CallStatus::Ok);
         let invalid = calls
             .iter()
             .zip(statuses)
@@ -317,26 +319,22 @@ impl Agent {
                 .catalogue
                 .missing_arguments(&call.name, &call.arguments)
         });
-        self.learnt.n_lacking = match lacks.max() {
+        self.quirks.n_lacking = match lacks.max() {
             None => 0,
-            Some(MissingArguments::Some) => self.learnt.n_lacking + 1,
+            Some(MissingArguments::Some) => self.quirks.n_lacking + 1,
             Some(MissingArguments::All) => MAX_LACKING,
         };
-        if self.learnt.n_lacking >= MAX_LACKING && self.is_plainly_native() {
-            self.change_mode(
-                ToolMode::Constrained,
-                "calls came without arguments that they must have",
-            );
+        if self.quirks.n_lacking >= MAX_LACKING && self.uses_native_only() {
+            self.change_mode(ToolMode::Constrained, "calls lacked required arguments");
         }
     }
 
-    /// Returns whether tools are told, and answers read, by the server's own means alone, and that
-    /// may change.
-    fn is_plainly_native(&self) -> bool {
+    /// Returns whether tools are offered, and answers parsed, natively only, and that may change.
+    fn uses_native_only(&self) -> bool {
         let prompt = self.conversation.prompt();
         prompt.mode() == ToolMode::Native
             && !prompt.tools().is_empty()
-            && !self.learnt.is_held
+            && !self.quirks.is_held
             && self.may_change()
     }
 
@@ -345,10 +343,10 @@ impl Agent {
     }
 
     fn change_mode(&mut self, to: ToolMode, why: &str) {
-        self.learnt.was_held |=
+        self.quirks.was_held |=
             (self.conversation.prompt().mode(), to) == (ToolMode::Constrained, ToolMode::Text);
         self.announce(self.conversation.prompt().mode(), to, why);
-        self.retell(to);
+        self.rewrite(to);
     }
 
     fn announce(&self, from: ToolMode, to: ToolMode, why: &str) {
@@ -359,10 +357,10 @@ impl Agent {
         });
     }
 
-    /// Writes the conversation anew; the server reads all of it again.
-    fn retell(&mut self, mode: ToolMode) {
-        self.conversation.retell(mode, self.learnt.is_folded);
-        self.gauge.retold();
+    /// Rewrites the conversation; the server reads all of it again.
+    fn rewrite(&mut self, mode: ToolMode) {
+        self.conversation.rewrite(mode, self.quirks.is_folded);
+        self.gauge.rewritten();
         let prompt = self.conversation.prompt();
         let told = |tool: &llm::ToolSpec| ToolTold {
             name: tool.name.clone(),
@@ -374,12 +372,12 @@ impl Agent {
             tools: prompt.tools().iter().map(told).collect(),
             mode,
             thinking: prompt.replays_thinking(),
-            folded: self.learnt.is_folded,
+            folded: self.quirks.is_folded,
         });
     }
 }
 
-/// Returns whether an answer was cut where a limit of its task had it end.
+/// Returns whether an answer was truncated by a limit of its task.
 fn is_cut(reply: &Reply, at_most: Option<u64>) -> bool {
     reply.finish == Finish::Length && at_most.is_some_and(|most| reply.usage.completion >= most)
 }

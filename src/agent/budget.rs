@@ -13,23 +13,23 @@ pub(super) struct Spent {
     pub(super) usage: Usage,
 }
 
-/// How a task stands against its limits.
+/// A task's state relative to its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum BudgetState {
     Good,
-    /// The model should come to an end.
+    /// The model should finish.
     Near(LimitKind),
     Over(LimitKind),
 }
 
-/// In fewer tokens nothing can be said or done; a limit that leaves less is passed by so much.
+/// Fewer tokens are too few for an answer; a limit that leaves less is exceeded by the difference.
 pub(super) const LEAST_ANSWER: u64 = 256;
 
-/// Shares of a limit are exact to so much.
+/// Precision of the shares of a limit.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns in how many turns tools can be called: the last one of a task is kept for its last word,
-/// but one that has a single turn has no other. 0 is no limit.
+/// Returns in how many turns tools can be called: the last turn of a task is reserved for its final
+/// answer, but a task with a single turn has no other. 0 is no limit.
 fn working_turns(options: &Options) -> u32 {
     if options.max_turns > 1 {
         options.max_turns - 1
@@ -38,9 +38,9 @@ fn working_turns(options: &Options) -> u32 {
     }
 }
 
-/// Returns the limit that bounds the next answer and how many tokens that may have, where the
-/// conversation is `prompt` tokens that are read once more. What an answer costs is known
-/// beforehand where a price is named.
+/// Returns the limit that bounds the next answer and how many tokens it may have, if the
+/// conversation of `prompt` tokens is read once more. With a known price the cost of an answer is
+/// predictable.
 pub(super) fn left(
     prompt: u64,
     spent: &Spent,
@@ -67,14 +67,14 @@ pub(super) fn left(
                 })
                 .unwrap_or_default();
             let left = options.max_cost - spent.usage.cost_usd.unwrap_or_default() - read;
-            // A cast from floating point saturates: nothing is left of what is below zero.
+            // A cast from floating point saturates: a negative rest becomes zero.
             (LimitKind::Cost, (left / each * 1e6) as u64)
         });
     tokens.into_iter().chain(cost).min_by_key(|(_, left)| *left)
 }
 
-/// Compares what was spent with the limits; the limit that is closest to its end counts.
-pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
+/// Compares usage with the limits; the limit closest to its end decides.
+pub(super) fn budget_state(spent: &Spent, options: &Options) -> BudgetState {
     let most = f64::from(working_turns(options));
     let shares = [
         (LimitKind::Turns, share(f64::from(spent.turns), most)),
@@ -96,29 +96,29 @@ pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .unwrap_or((LimitKind::Turns, 0.0));
     let near = f64::from(options.wrap_up_percent.min(100)) / 100.0;
-    // With few turns the share is passed only when they are over; the last turn with tools is the
-    // latest that can still be used.
+    // With few turns the percentage is reached only at the end; the last turn with tools is the
+    // latest useful moment.
     let near = if kind == LimitKind::Turns {
         near.min(1.0 - 1.0 / most.max(1.0))
     } else {
         near
     };
-    // Sums of costs are a rounding error off: ten times 0.1 is below 1.
+    // Sums of costs have rounding errors: ten times 0.1 is below 1.
     if share >= 1.0 - ROUNDING {
-        Standing::Over(kind)
+        BudgetState::Over(kind)
     } else if share > 0.0 && share >= near - ROUNDING {
-        Standing::Near(kind)
+        BudgetState::Near(kind)
     } else {
-        Standing::Good
+        BudgetState::Good
     }
 }
 
-/// A limit of zero is none.
+/// Zero means no limit.
 fn share(spent: f64, limit: f64) -> f64 {
     if limit > 0.0 { spent / limit } else { 0.0 }
 }
 
-/// Returns the words for the model when a limit is near.
+/// Returns the message to the model when a limit is near.
 pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> String {
     let left = match kind {
         LimitKind::Turns => match working_turns(options).saturating_sub(spent.turns) {
@@ -143,10 +143,10 @@ pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> Stri
     )
 }
 
-/// Returns the words for the model when a limit is reached.
-pub(super) fn last_word(kind: LimitKind, task: &str) -> String {
-    // A small model forgets what it was asked; the task once more makes its last words an answer.
-    // Tried on the smallest one: a longer preface makes it repeat the preface.
+/// Returns the message to the model when a limit is reached.
+pub(super) fn limit_message(kind: LimitKind, task: &str) -> String {
+    // A small model forgets its task; repeating it makes the last text an answer. Tried on the
+    // smallest one: a longer preface makes it repeat the preface.
     let end = task.floor_char_boundary(2000);
     let why = match kind {
         LimitKind::Time => "The time for this task is over. ",
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(turns: u32, seconds: u64, tokens: u64, expected: Standing) {
+    fn check(turns: u32, seconds: u64, tokens: u64, expected: BudgetState) {
         let options = Options {
             max_turns: 20,
             timeout: podbay_event::Seconds::new(100),
@@ -177,7 +177,7 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(
-            standing(
+            budget_state(
                 &Spent {
                     turns,
                     time: Duration::from_secs(seconds),
@@ -190,17 +190,17 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_that_is_closest_counts() {
-        check(0, 0, 0, Standing::Good);
-        check(10, 50, 100, Standing::Good);
-        check(16, 0, 0, Standing::Good);
-        check(17, 0, 0, Standing::Near(LimitKind::Turns));
-        check(18, 0, 0, Standing::Near(LimitKind::Turns));
-        check(19, 0, 0, Standing::Over(LimitKind::Turns));
-        check(3, 85, 0, Standing::Near(LimitKind::Time));
-        check(3, 10, 900, Standing::Near(LimitKind::Tokens));
-        check(20, 0, 900, Standing::Over(LimitKind::Turns));
-        check(1, 10, 1200, Standing::Over(LimitKind::Tokens));
+    fn the_closest_limit_counts() {
+        check(0, 0, 0, BudgetState::Good);
+        check(10, 50, 100, BudgetState::Good);
+        check(16, 0, 0, BudgetState::Good);
+        check(17, 0, 0, BudgetState::Near(LimitKind::Turns));
+        check(18, 0, 0, BudgetState::Near(LimitKind::Turns));
+        check(19, 0, 0, BudgetState::Over(LimitKind::Turns));
+        check(3, 85, 0, BudgetState::Near(LimitKind::Time));
+        check(3, 10, 900, BudgetState::Near(LimitKind::Tokens));
+        check(20, 0, 900, BudgetState::Over(LimitKind::Turns));
+        check(1, 10, 1200, BudgetState::Over(LimitKind::Tokens));
     }
 
     #[test]
@@ -216,15 +216,15 @@ mod tests {
             },
             ..Spent::default()
         };
-        let all =
-            [None, Some(0.4), Some(0.43), Some(0.5)].map(|cost| standing(&spent(cost), &options));
+        let all = [None, Some(0.4), Some(0.43), Some(0.5)]
+            .map(|cost| budget_state(&spent(cost), &options));
         assert_eq!(
             all,
             [
-                Standing::Good,
-                Standing::Good,
-                Standing::Near(LimitKind::Cost),
-                Standing::Over(LimitKind::Cost)
+                BudgetState::Good,
+                BudgetState::Good,
+                BudgetState::Near(LimitKind::Cost),
+                BudgetState::Over(LimitKind::Cost)
             ]
         );
         let of_one = Options {
@@ -234,7 +234,8 @@ mod tests {
         let ten_times = std::iter::repeat_n(0.1, 10).sum::<f64>();
         assert!(
             ten_times < 1.0
-                && standing(&spent(Some(ten_times)), &of_one) == Standing::Over(LimitKind::Cost)
+                && budget_state(&spent(Some(ten_times)), &of_one)
+                    == BudgetState::Over(LimitKind::Cost)
         );
         assert!(
             wrap_up(LimitKind::Cost, &spent(Some(0.43)), &options)
@@ -243,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn few_turns_are_near_their_end_before_it() {
-        let standing = |turns, max_turns| {
-            standing(
+    fn a_limit_of_few_turns_is_near_before_the_last() {
+        let budget_state = |turns, max_turns| {
+            budget_state(
                 &Spent {
                     turns,
                     ..Spent::default()
@@ -257,25 +258,25 @@ mod tests {
             )
         };
         assert_eq!(
-            [0, 1, 2].map(|turns| standing(turns, 3)),
+            [0, 1, 2].map(|turns| budget_state(turns, 3)),
             [
-                Standing::Good,
-                Standing::Near(LimitKind::Turns),
-                Standing::Over(LimitKind::Turns)
+                BudgetState::Good,
+                BudgetState::Near(LimitKind::Turns),
+                BudgetState::Over(LimitKind::Turns)
             ]
         );
         assert_eq!(
-            [0, 1].map(|turns| standing(turns, 2)),
-            [Standing::Good, Standing::Over(LimitKind::Turns)]
+            [0, 1].map(|turns| budget_state(turns, 2)),
+            [BudgetState::Good, BudgetState::Over(LimitKind::Turns)]
         );
         assert_eq!(
-            [0, 1].map(|turns| standing(turns, 1)),
-            [Standing::Good, Standing::Over(LimitKind::Turns)]
+            [0, 1].map(|turns| budget_state(turns, 1)),
+            [BudgetState::Good, BudgetState::Over(LimitKind::Turns)]
         );
     }
 
     #[test]
-    fn an_answer_is_bounded_by_what_is_left_of_tokens_and_of_money() {
+    fn an_answer_is_bounded_by_remaining_tokens_and_cost() {
         let usage = Usage {
             prompt: 400,
             completion: 100,
@@ -336,6 +337,6 @@ mod tests {
                 ..Usage::default()
             },
         };
-        assert_eq!(standing(&spent, &options), Standing::Good);
+        assert_eq!(budget_state(&spent, &options), BudgetState::Good);
     }
 }

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
-use super::early::take_back;
+use super::early_calls::cancel_all;
+use super::loop_detector::CallResult;
+use super::loop_detector::Finding;
 use super::nudge::may_write;
-use super::run::Next;
-use super::stuck::Done;
-use super::stuck::Finding;
+use super::run::NextStep;
 use super::task::Task;
 use podbay_event::CallStatus;
 use podbay_event::Kind;
@@ -32,16 +32,16 @@ use podbay_tools::record_change;
 use podbay_wire::Image;
 
 impl Agent {
-    /// Carries out the calls of one answer and tells the model what came of them.
+    /// Executes the calls of one answer and adds their results to the conversation.
     pub(super) async fn calls(
         &mut self,
         task: &mut Task,
         calls: &[ToolCall],
         interrupt: &Interrupt,
-    ) -> Next {
-        let results = match self.carry_out_in_time(task, calls, interrupt).await {
+    ) -> NextStep {
+        let results = match self.execute_in_time(task, calls, interrupt).await {
             Ok(results) => results,
-            Err(error) => return Next::Failed(Failure::Sandbox(error)),
+            Err(error) => return NextStep::Failed(Failure::Sandbox(error)),
         };
         interrupt.idle();
         let mut quit = false;
@@ -90,20 +90,20 @@ impl Agent {
         self.show_images(images);
         if quit || interrupt.is_turn_over() {
             self.emit(Kind::Interrupted);
-            return Next::Done(RunStatus::Interrupted);
+            return NextStep::Done(RunStatus::Interrupted);
         }
         self.learn_from_calls(calls, &statuses);
         self.escalate(&statuses);
-        // What somebody ended says nothing of the model.
+        // Cancelled calls say nothing about the model.
         if statuses.contains(&CallStatus::Cancelled) {
-            Next::GoOn
+            NextStep::GoOn
         } else {
-            self.look_for_circles(task, &done)
+            self.check_for_loop(task, &done)
         }
     }
 
-    /// Returns whether a call that succeeded may have put something into a file: a command that
-    /// only looks has not.
+    /// Returns whether a successful call may have changed a file: a command that only reads has
+    /// not.
     fn may_have_written(&self, call: &ToolCall) -> bool {
         let is_bash = self
             .pipeline
@@ -113,7 +113,7 @@ impl Agent {
         !is_bash || may_write(&call.arguments)
     }
 
-    fn done(&self, call: &ToolCall, finished: &Finished) -> Done {
+    fn done(&self, call: &ToolCall, finished: &Finished) -> CallResult {
         let tool = self
             .pipeline
             .catalogue
@@ -121,15 +121,15 @@ impl Agent {
             .map(|tool| tool.name);
         let is_fault = match finished.status {
             CallStatus::Invalid => true,
-            // What commands say when they fail is not worded by us: `[exit code 1]` alone says
-            // nothing.
+            // A failed command's output is not our wording: `[exit code 1]` alone identifies no
+            // mistake.
             CallStatus::Failed | CallStatus::Conflict => tool.is_some_and(|name| name != "bash"),
-            // A command that took too long once may well have its reason each time.
+            // A command that timed out may have a different reason each time.
             CallStatus::Ok | CallStatus::TimedOut | CallStatus::Denied | CallStatus::Cancelled => {
                 false
             }
         };
-        Done {
+        CallResult {
             canonical: self
                 .pipeline
                 .catalogue
@@ -137,7 +137,7 @@ impl Agent {
             shown: format!("{} {}", call.name, short(&call.arguments)),
             result: finished.text.clone(),
             has_failed: finished.status != CallStatus::Ok,
-            // To make up another tool each time is the same mistake, whatever they are called.
+            // Inventing another tool each time is the same mistake, whatever their names.
             fault: is_fault.then(|| {
                 tool.map_or_else(
                     || "no such tool".to_owned(),
@@ -147,23 +147,23 @@ impl Agent {
         }
     }
 
-    fn look_for_circles(&mut self, task: &mut Task, done: &[Done]) -> Next {
+    fn check_for_loop(&mut self, task: &mut Task, done: &[CallResult]) -> NextStep {
         match task.stuck.take(done, &self.options) {
-            Finding::Moving => Next::GoOn,
+            Finding::Moving => NextStep::GoOn,
             Finding::Nudge(words) => {
                 self.note(&words);
-                Next::GoOn
+                NextStep::GoOn
             }
             Finding::Stuck(why) => {
                 self.emit(Kind::Warning { message: why });
-                Next::Limit(LimitKind::Stuck)
+                NextStep::Limit(LimitKind::Stuck)
             }
         }
     }
 
-    /// Carries out the calls, and cancels what is under way when the time of the task is up: a
-    /// command must not outlive it.
-    async fn carry_out_in_time(
+    /// Executes the calls, and cancels those still running when the task's time is up: a command
+    /// must not outlive it.
+    async fn execute_in_time(
         &self,
         task: &mut Task,
         calls: &[ToolCall],
@@ -177,12 +177,12 @@ impl Agent {
             }
             step
         };
-        let reading = Reading {
+        let reading = ReadOnlyCalls {
             early: std::mem::take(&mut task.early),
             parallel: self.parallel,
             places: &self.places,
         };
-        let mut work = std::pin::pin!(carry_out(&self.pipeline, calls, reading, step));
+        let mut work = std::pin::pin!(execute_all(&self.pipeline, calls, reading, step));
         let left = match self.options.timeout.get() {
             0 => return work.await,
             seconds => Duration::from_secs(seconds).saturating_sub(task.begun.elapsed()),
@@ -198,31 +198,30 @@ impl Agent {
     }
 }
 
-/// How calls that change nothing run together.
-struct Reading<'a> {
-    /// Those that run already.
+/// How read-only calls run concurrently.
+struct ReadOnlyCalls<'a> {
+    /// Calls that were started early.
     early: Vec<EarlyCall>,
     parallel: usize,
     places: &'a Semaphore,
 }
 
-impl Reading<'_> {
-    /// Takes a call that runs already out of those.
+impl ReadOnlyCalls<'_> {
+    /// Takes an early call out of the list.
     fn begun(&mut self, call: &ToolCall) -> Option<EarlyCall> {
         let at = self.early.iter().position(|early| early.call() == call)?;
         Some(self.early.remove(at))
     }
 }
 
-/// Carries out the calls of one answer: neighbours that change nothing at once, all others alone
-/// and in order.
-///
-/// The results come in the order of the calls. Once one was cancelled, the person left or `step`
-/// comes cancelled, the rest is not begun.
-async fn carry_out(
+/// Executes the calls of one answer: adjacent read-only ones concurrently, all others alone and in
+/// order.
+/// The results are in the order of the calls. Once one was cancelled, the user left or `step`
+/// returns a cancelled token, the rest is not begun.
+async fn execute_all(
     pipeline: &Pipeline,
     calls: &[ToolCall],
-    mut reading: Reading<'_>,
+    mut reading: ReadOnlyCalls<'_>,
     step: impl Fn() -> CancellationToken,
 ) -> Result<Vec<Finished>, PipelineError> {
     let mut results: Vec<Finished> = Vec::with_capacity(calls.len());
@@ -245,12 +244,11 @@ async fn carry_out(
             results.push(pipeline.leave_out(&calls[results.len()]));
             continue;
         }
-        // Collected first: as a lazy stream they would keep the whole run from moving between
-        // threads.
+        // Collected first: as a lazy stream they would make the future of the whole run not `Send`.
         let places = reading.places;
         let group: Vec<_> = rest[..together]
             .iter()
-            .map(|call| carry_out_one(pipeline, call, reading.begun(call), places, &cancel))
+            .map(|call| execute_one(pipeline, call, reading.begun(call), places, &cancel))
             .collect();
         results.extend(
             futures::stream::iter(group)
@@ -259,12 +257,12 @@ async fn carry_out(
                 .await?,
         );
     }
-    take_back(reading.early).await;
+    cancel_all(reading.early).await;
     Ok(results)
 }
 
-/// Waits for a call that runs already, or carries it out once there is a place.
-async fn carry_out_one(
+/// Awaits an early call, or executes the call when a permit is free.
+async fn execute_one(
     pipeline: &Pipeline,
     call: &ToolCall,
     begun: Option<EarlyCall>,
@@ -277,7 +275,7 @@ async fn carry_out_one(
         return result;
     }
     let _place = places.acquire().await;
-    // A mistake of ours in one call is no reason to lose what the others brought.
+    // A bug in one call must not lose the results of the others.
     AssertUnwindSafe(pipeline.run(call, cancel))
         .catch_unwind()
         .await

@@ -5,8 +5,8 @@ use podbay_llm::Prompt;
 use podbay_session::History;
 use podbay_session::Step;
 
-/// What was said so far, as messages and as the bytes that a server reads; the one is always made
-/// of the other.
+/// The conversation so far, as messages and as the bytes sent to the server; the latter are always
+/// derived from the former.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     prompt: Prompt,
@@ -23,9 +23,9 @@ impl From<Prompt> for Conversation {
 }
 
 impl Conversation {
-    /// Goes on with an earlier conversation. The prompt must be a new one; byte for byte it becomes
-    /// what was sent before.
-    pub fn over(mut prompt: Prompt, history: History) -> Self {
+    /// Resumes an earlier conversation. The prompt must be new; it becomes the earlier one byte for
+    /// byte.
+    pub fn resume(mut prompt: Prompt, history: History) -> Self {
         for step in history.steps() {
             match step {
                 Step::Message(message) => prompt.push(message),
@@ -43,7 +43,7 @@ impl Conversation {
         &self.history
     }
 
-    /// Returns how many bytes there were before the model's last answer, and with it.
+    /// Returns the size in bytes before the model's last answer, and including it.
     pub(super) fn around_last_answer(&self) -> (usize, usize) {
         let steps = self.history.steps();
         let Some(last) = steps
@@ -66,13 +66,13 @@ impl Conversation {
         (before, prompt.n_bytes())
     }
 
-    /// Appends what the model is told of the project before anything else.
+    /// Appends the context about the project, before any task.
     pub(super) fn tell(&mut self, text: &str) {
         self.prompt.push(&Message::user(text));
         self.history.tell(text);
     }
 
-    /// Appends what the person says.
+    /// Appends the user's message.
     pub(super) fn say(&mut self, text: &str) {
         self.prompt.push(&Message::user(text));
         self.history.say(text);
@@ -84,36 +84,35 @@ impl Conversation {
         self.history.push(message);
     }
 
-    /// Notes that all messages so far are sent now.
+    /// Marks all messages so far as sent.
     pub(super) fn asked(&mut self) {
         self.history.asked();
     }
 
-    /// Puts short references in the place of long results. The server reads the conversation anew
-    /// from the first of them on.
+    /// Replaces long results by short references. The server reads the conversation again from the
+    /// first of them on.
     pub(super) fn evict(&mut self, evicted: &[Evicted]) {
         self.history.evict(evicted);
         self.rebuild();
     }
 
-    /// Puts a summary in the place of all messages but the first `head` and the last `tail`.
+    /// Replaces all messages but the first `head` and the last `tail` by a summary.
     pub(super) fn compact(&mut self, summary: &str, head: usize, tail: usize) {
         self.history.compact(summary, head, tail);
         self.rebuild();
     }
 
-    /// Writes everything anew, as it is written where tools are told otherwise; what was sent and
-    /// what was not stays known.
-    pub(super) fn retell(&mut self, mode: ToolMode, system_folded: bool) {
+    /// Rewrites everything for another tool mode, keeping which messages were sent.
+    pub(super) fn rewrite(&mut self, mode: ToolMode, system_folded: bool) {
         let prompt = self
             .prompt
             .rebuilt(mode, std::iter::empty())
             .with_system_folded(system_folded);
-        *self = Self::over(prompt, std::mem::take(&mut self.history));
+        *self = Self::resume(prompt, std::mem::take(&mut self.history));
     }
 
-    /// Sends the model's thinking back with its messages, those of before included. To be told anew
-    /// then.
+    /// Sends the model's reasoning back with its messages, including earlier ones. Requires a
+    /// rewrite afterwards.
     pub(super) fn replay_thinking(&mut self) {
         self.prompt = self
             .prompt
@@ -121,13 +120,12 @@ impl Conversation {
             .with_thinking_replayed(true);
     }
 
-    /// Leaves the words about each image in its place, as the log has it; returns how many images
-    /// there were.
-    pub(super) fn take_images_out(&mut self) -> usize {
+    /// Replaces each image by its description, as in the log; returns how many images there were.
+    pub(super) fn remove_images(&mut self) -> usize {
         let n_images = self.history.take_images_out();
         if n_images > 0 {
             let prompt = self.prompt.rebuilt(self.prompt.mode(), std::iter::empty());
-            *self = Self::over(prompt, std::mem::take(&mut self.history));
+            *self = Self::resume(prompt, std::mem::take(&mut self.history));
         }
         n_images
     }
@@ -190,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_conversation_that_is_gone_on_with_has_the_same_bytes(acts in prop::collection::vec(act(), 0..24), native in any::<bool>()) {
+        fn a_resumed_conversation_has_the_same_bytes(acts in prop::collection::vec(act(), 0..24), native in any::<bool>()) {
             let mode = if native { ToolMode::Native } else { ToolMode::Constrained };
             let prompt = || Prompt::new("system", &[], mode).with_thinking_replayed(native);
             let mut live = Conversation::from(prompt());
@@ -205,13 +203,13 @@ mod tests {
                     Act::Evict => live.evict(&[Evicted { call: "c1".into(), text: "short".into() }]),
                     Act::Compact(head, tail) => live.compact("summary", head, tail),
                     Act::TakeImagesOut => {
-                        live.take_images_out();
+                        live.remove_images();
                         prop_assert!(!live.prompt().head().contains("image_url"));
                     }
                 }
-                let mut resumed = Conversation::over(prompt(), live.history().clone());
+                let mut resumed = Conversation::resume(prompt(), live.history().clone());
                 prop_assert_eq!(resumed.prompt().head(), live.prompt().head());
-                // What comes next is the same too: whether the last message was sent is part of it.
+                // Later messages are the same too, including whether the last message was sent.
                 let mut live = live.clone();
                 live.say("next");
                 resumed.say("next");

@@ -1,4 +1,4 @@
-//! A model that is denied again and again: it is told to stop trying, and so is the person.
+//! Detects repeated denials, and tells both the model and the user to stop trying.
 
 use super::Agent;
 use super::Options;
@@ -6,7 +6,7 @@ use super::summary::NOTE;
 use podbay_event::CallStatus;
 use podbay_event::Kind;
 
-/// The denials of a session.
+/// Counts the denials of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Denials {
     in_a_row: u32,
@@ -14,14 +14,14 @@ pub(super) struct Denials {
 }
 
 impl Denials {
-    /// Takes how a call ended; returns whether that is once too often.
+    /// Records how a call ended; returns whether a limit of denials was reached.
     fn take(&mut self, status: CallStatus, options: &Options) -> bool {
         match status {
             CallStatus::Denied => {
                 self.in_a_row = self.in_a_row.saturating_add(1);
                 self.in_all = self.in_all.saturating_add(1);
             }
-            // What somebody stopped says nothing of what is allowed.
+            // Cancelled calls say nothing about permissions.
             CallStatus::Cancelled => return false,
             _ => {
                 self.in_a_row = 0;
@@ -35,10 +35,10 @@ impl Denials {
 }
 
 impl Agent {
-    /// Counts the denials among the calls of an answer, and says so where there are too many.
-    /// Nobody is waited for.
+    /// Counts the denials among the calls of an answer, and emits a notice if there are too many.
+    /// Nothing waits for an answer to it.
     pub(super) fn escalate(&mut self, statuses: &[CallStatus]) {
-        // As it was then: a call that was allowed may have come behind it.
+        // The count at that moment: an allowed call may have followed.
         let mut due = None;
         for status in statuses {
             if self.denials.take(*status, &self.options) {
@@ -49,7 +49,7 @@ impl Agent {
             return;
         };
         let count = match in_a_row {
-            0 | 1 => format!("{in_all} calls were denied by now"),
+            0 | 1 => format!("{in_all} calls were denied so far"),
             n => format!("{n} calls in a row were denied, {in_all} in all"),
         };
         self.emit(Kind::DenialsEscalated { in_a_row, in_all });
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn three_in_a_row_or_twenty_in_all_are_too_many() {
+    fn three_denials_in_a_row_or_twenty_in_all_are_too_many() {
         use CallStatus::Cancelled;
         use CallStatus::Denied;
         use CallStatus::Ok;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_never_too_many() {
+    fn zero_disables_the_limit_of_denials() {
         let options = Options {
             denials_in_a_row: 0,
             denials_in_all: 0,

@@ -1,9 +1,9 @@
-//! What the project says to agents, and what of it is not followed.
+//! Reads the project's instructions for agents, and reports which of them are not followed.
 
 use super::Options;
+use super::invisible_characters::VisibleText;
 use super::prompt::WITHIN;
-use super::unfollowed;
-use super::unseen::Seen;
+use super::unfollowed_instructions;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
 use podbay_tools::memos;
@@ -28,7 +28,7 @@ const NOT_READ: [&str; 6] = [
     ".clinerules",
 ];
 
-/// What the project says to agents, as the model is told it.
+/// The project's instructions, as shown to the model.
 #[derive(Default)]
 pub(super) struct Instructions {
     pub(super) text: String,
@@ -36,9 +36,9 @@ pub(super) struct Instructions {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads `PODBAY.md` and the first of the other files: one that is in use stays in force, whoever
-/// made the former. Together they take `most` bytes, of which `PODBAY.md` has the half where there
-/// is another one. What is there and not followed, or not all of it, is said.
+/// Reads `PODBAY.md` and the first of the other files, whichever agent it was written for. Together
+/// they take at most `most` bytes, half of which `PODBAY.md` gets if there is another one. Files
+/// that are not followed, or only partly, cause warnings.
 pub(super) async fn instructions(
     pipeline: &Pipeline,
     options: &Options,
@@ -50,8 +50,9 @@ pub(super) async fn instructions(
     let mut other: Option<(&str, Text)> = None;
     for name in OTHER_INSTRUCTIONS {
         if let Some((in_force, _)) = &other {
-            let why = format!("{in_force} is in force, and of such files the first one counts");
-            pass_over(pipeline, options, name, &mut told, &why, cancel).await?;
+            let why =
+                format!("{in_force} is used instead, and only the first of these files is read");
+            report_unused(pipeline, options, name, &mut told, &why, cancel).await?;
         } else if let Some(text) = read(pipeline, options, name, &mut told, most, cancel).await? {
             other = Some((name, text));
         }
@@ -62,14 +63,14 @@ pub(super) async fn instructions(
         .chain(other.iter().map(|(name, _)| *name))
         .collect();
     let why = match in_force.as_slice() {
-        [] => "what is to hold belongs into AGENTS.md or PODBAY.md".to_owned(),
-        names => format!("{} is in force", names.join(" and ")),
+        [] => "put instructions into AGENTS.md or PODBAY.md".to_owned(),
+        names => format!("{} is used instead", names.join(" and ")),
     };
     for name in NOT_READ {
-        pass_over(pipeline, options, name, &mut told, &why, cancel).await?;
+        report_unused(pipeline, options, name, &mut told, &why, cancel).await?;
     }
     let followed: Vec<&BytesPath> = told.seen.iter().filter_map(real).collect();
-    let unfollowed = unfollowed::warning(pipeline, &followed, cancel).await?;
+    let unfollowed = unfollowed_instructions::warning(pipeline, &followed, cancel).await?;
     told.warnings.extend(unfollowed);
     let room = most
         - own.as_ref().map_or(0, |text| {
@@ -100,15 +101,15 @@ pub(super) async fn instructions(
     Ok(told)
 }
 
-/// As much of a file as was read.
+/// The beginning of a file, as far as it was read.
 struct Text {
     text: String,
-    /// There is more in the file.
+    /// The file continues.
     has_more: bool,
 }
 
 impl Text {
-    /// Returns what there is room for, and whether that is not all.
+    /// Returns the part that fits, and whether the rest is missing.
     fn cut(&self, most: usize) -> (String, bool) {
         let text = self.text[..self.text.floor_char_boundary(most)].trim_end();
         (
@@ -118,7 +119,7 @@ impl Text {
     }
 }
 
-/// Reads one of them; `None`: there is none, or it says nothing, and another may.
+/// Reads one of the files; `None` if it does not exist or is empty, so that another may be used.
 async fn read(
     pipeline: &Pipeline,
     options: &Options,
@@ -133,7 +134,7 @@ async fn read(
     else {
         return Ok(None);
     };
-    // Where there are two it may be half of it that is shown.
+    // If there are two, only half of it may be shown.
     let memos = memos(&output, most / 2);
     let file = match output {
         Output::Read(read) => read.files.into_iter().next(),
@@ -148,7 +149,7 @@ async fn read(
         told.warnings.extend(unreadable(name, fault));
         return Ok(None);
     }
-    let seen = Seen::of(&file.text);
+    let seen = VisibleText::of(&file.text);
     told.warnings.extend(seen.warning(name));
     let text = seen.text.trim_end();
     if text.is_empty() {
@@ -161,7 +162,7 @@ async fn read(
     }))
 }
 
-/// Says why a file that is there is not followed.
+/// Returns the warning about an existing file that cannot be read.
 fn unreadable(name: &str, fault: &Fault) -> Option<String> {
     let is_missing = matches!(
         fault,
@@ -170,9 +171,8 @@ fn unreadable(name: &str, fault: &Fault) -> Option<String> {
     (!is_missing).then(|| format!("{name} is not followed: {fault}"))
 }
 
-/// Says of a file that it is there and not followed; one that is the same as one in force, through
-/// a link, is followed.
-async fn pass_over(
+/// Warns about an existing file that is not followed, unless it is a link to one that is.
+async fn report_unused(
     pipeline: &Pipeline,
     options: &Options,
     name: &str,
@@ -184,11 +184,11 @@ async fn pass_over(
         .peek(call(options, name), Box::new(|_, _| {}), cancel, WITHIN)
         .await?;
     told.warnings
-        .extend(output.and_then(|output| passed_over(name, &output, &told.seen, why)));
+        .extend(output.and_then(|output| unused_warning(name, &output, &told.seen, why)));
     Ok(())
 }
 
-fn passed_over(name: &str, output: &Output, in_force: &[Memo], why: &str) -> Option<String> {
+fn unused_warning(name: &str, output: &Output, in_force: &[Memo], why: &str) -> Option<String> {
     match output {
         Output::Read(read) => {
             let is_same = output
@@ -207,7 +207,7 @@ fn passed_over(name: &str, output: &Output, in_force: &[Memo], why: &str) -> Opt
     }
 }
 
-/// Returns where a file lies that was read.
+/// Returns the real path of a file that was read.
 fn real(memo: &Memo) -> Option<&BytesPath> {
     match memo {
         Memo::Read { path, .. } => Some(path),
@@ -237,7 +237,7 @@ mod tests {
     use podbay_wire::Read;
 
     #[test]
-    fn a_file_is_named_unless_it_is_the_one_in_force_or_says_nothing() {
+    fn an_unused_instruction_file_is_named_unless_empty_or_linked() {
         let memo = |real: &str| Memo::Read {
             path: real.into(),
             mark: Mark::default(),
@@ -263,23 +263,23 @@ mod tests {
                 remaining: 0,
                 memos: vec![memo(real)],
             });
-            passed_over(
+            unused_warning(
                 "CLAUDE.md",
                 &read,
                 &[memo("AGENTS.md")],
-                "AGENTS.md is in force",
+                "AGENTS.md is used instead",
             )
         };
         assert_eq!(
             said("CLAUDE.md", "Be brief.\n").as_deref(),
-            Some("CLAUDE.md is not followed: AGENTS.md is in force")
+            Some("CLAUDE.md is not followed: AGENTS.md is used instead")
         );
         assert_eq!(said("AGENTS.md", "Be brief.\n"), None, "a link to it");
         assert_eq!(said("CLAUDE.md", "\n"), None);
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_not_spoken_of() {
+    fn a_missing_instruction_file_is_not_mentioned() {
         let path = || BytesPath::from("AGENTS.md");
         assert_eq!(
             unreadable(
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said() {
+    fn truncated_instructions_cause_a_warning() {
         let text = |text: &str, has_more| Text {
             text: text.to_owned(),
             has_more,

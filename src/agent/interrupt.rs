@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-/// A second press within this time means the run, not its step.
+/// A second press within this time ends the run instead of the step.
 const TWICE: Duration = Duration::from_secs(2);
 
-/// A person's hand on the run: the first Ctrl-C ends the step under way, the second one the run,
-/// and that at once.
+/// The user's control over a run: the first Ctrl-C ends the current step, the second one the run,
+/// immediately.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     run: CancellationToken,
@@ -21,11 +21,11 @@ pub struct Interrupt {
 struct State {
     step: Option<CancellationToken>,
     pressed: Option<Instant>,
-    /// The first press ends the turn, and not its step alone.
+    /// The first press ends the whole turn.
     ends_turns: bool,
     /// It was pressed since the last turn.
     is_turn_over: bool,
-    /// What the process is to say of its end, where a signal brought it about.
+    /// The exit code, if a signal ended the run.
     exit_code: Option<u8>,
 }
 
@@ -34,7 +34,7 @@ impl Interrupt {
         Self::default()
     }
 
-    /// Takes one press of Ctrl-C. Where no step is under way it ends the run.
+    /// Handles one press of Ctrl-C. Without a current step it ends the run.
     pub fn press(&self) {
         let mut state = self
             .state
@@ -56,7 +56,7 @@ impl Interrupt {
         }
     }
 
-    /// Ends the step under way, as a press would, without being one.
+    /// Ends the current step like a press, without counting as one.
     pub(super) fn end_step(&self) {
         if let Some(step) = &self
             .state
@@ -68,13 +68,13 @@ impl Interrupt {
         }
     }
 
-    /// Ends the run with whatever is under way.
+    /// Ends the run and its current step.
     pub fn end(&self) {
         self.run.cancel();
     }
 
-    /// Ends the run because of a signal, whose exit code the run has from then on. Returns whether
-    /// this signal had come before.
+    /// Ends the run because of a signal, whose exit code the run then has. Returns whether the same
+    /// signal came before.
     pub fn end_by(&self, exit_code: u8) -> bool {
         let before = self
             .state
@@ -86,8 +86,7 @@ impl Interrupt {
         before == Some(exit_code)
     }
 
-    /// Returns the exit code of the signal that ended the run; `None` where the person did, or
-    /// nobody.
+    /// Returns the exit code of the signal that ended the run; `None` if no signal did.
     pub fn exit_code(&self) -> Option<u8> {
         self.state
             .lock()
@@ -99,12 +98,12 @@ impl Interrupt {
         self.run.is_cancelled()
     }
 
-    /// Returns the token that ends the run.
+    /// Returns the token that is cancelled when the run ends.
     pub fn run(&self) -> &CancellationToken {
         &self.run
     }
 
-    /// Returns the token that says that what is asked to end gets no more time for it.
+    /// Returns the token that is cancelled when graceful ends are to be skipped.
     pub fn haste(&self) -> &CancellationToken {
         &self.haste
     }
@@ -119,8 +118,7 @@ impl Interrupt {
         token
     }
 
-    /// Has the first press end the turn under way with its step, so that a person can say what
-    /// becomes of it.
+    /// Makes the first press end the whole turn, so that the user can decide how to continue.
     pub fn end_turns(&self) {
         self.state
             .lock()
@@ -128,7 +126,7 @@ impl Interrupt {
             .ends_turns = true;
     }
 
-    /// Begins a turn: what was pressed before was about another one.
+    /// Begins a turn: earlier presses no longer count.
     pub fn begin_turn(&self) {
         let mut state = self
             .state
@@ -138,7 +136,7 @@ impl Interrupt {
         state.pressed = None;
     }
 
-    /// Whether the turn under way is to end, or the run is.
+    /// Returns whether the current turn or the run is to end.
     pub fn is_turn_over(&self) -> bool {
         self.is_ended()
             || self
@@ -148,7 +146,7 @@ impl Interrupt {
                 .is_turn_over
     }
 
-    /// Says that no step is under way: a press now ends the run.
+    /// Marks that no step is running: a press now ends the run.
     pub fn idle(&self) {
         self.state
             .lock()
@@ -162,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn once_ends_the_step_and_twice_the_run() {
+    fn one_press_ends_the_step_and_two_the_run() {
         let interrupt = Interrupt::new();
         let step = interrupt.step();
         interrupt.press();
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn where_turns_end_the_first_press_ends_the_turn_and_not_the_next_one() {
+    fn the_first_press_can_end_the_turn_but_not_the_next_one() {
         let interrupt = Interrupt::new();
         interrupt.step();
         interrupt.press();
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_step_one_press_is_enough() {
+    fn without_a_step_one_press_ends_the_run() {
         let interrupt = Interrupt::new();
         interrupt.step();
         interrupt.idle();

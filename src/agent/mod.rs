@@ -1,41 +1,39 @@
-//! The loop: ask the model, carry out what it calls, tell it what came of that, until it answers or
-//! a limit is reached.
-//!
-//! This room decides when to go on and when to end. How a model is asked is `llm`'s business, what
-//! a call may do `tools`' and `policy`'s. Start with [`Agent::run`].
+//! The agent loop: request an answer from the model, execute its calls, return the results, until
+//! it answers without a call or a limit is reached.
+//! This module decides when to continue and when to end. How a model is requested is the business
+//! of `llm`, what a call may do that of `tools` and `policy`. Start with [`Agent::run`].
 
 mod adapt;
-mod answered;
-mod ask;
+mod answer_pieces;
+mod answer_text;
 mod budget;
-mod by_hand;
 mod calls;
+mod compaction;
+mod context_window;
 mod conversation;
 mod denials;
-mod early;
-mod gauge;
+mod early_calls;
+mod final_answer;
 mod instructions;
 mod interrupt;
-mod last_words;
-mod moments;
+mod invisible_characters;
+mod loop_detector;
+mod model_request;
+mod named_images;
 mod nudge;
 mod options;
 mod outcome;
-mod picture;
-mod pieces;
 mod profile;
 mod prompt;
-mod room;
 mod run;
-mod shrink;
-mod stuck;
+mod settings_hooks;
 mod summary;
 mod task;
-mod unfollowed;
-mod unread;
-mod unseen;
+mod unfollowed_instructions;
+mod unread_results;
+mod user_command;
+mod window_gauge;
 
-pub use by_hand::ByHand;
 pub use conversation::Conversation;
 pub use interrupt::Interrupt;
 pub use nudge::nudge;
@@ -43,7 +41,8 @@ pub use options::Options;
 pub use outcome::Failure;
 pub use outcome::Outcome;
 pub use profile::Profile;
-pub use prompt::Context;
+pub use prompt::ProjectContext;
 pub use prompt::gather_context;
 pub use prompt::system_prompt;
 pub use run::Agent;
+pub use user_command::UserCommand;

@@ -1,23 +1,23 @@
-//! Recognises an answer that shows what should be done where the model was to do it.
+//! Recognizes an answer that shows what should be done instead of doing it.
 
 use podbay_llm::Fences;
 
-/// Words by which a model announces that a file is to change.
+/// Words with which a model announces a change of a file.
 const ACTIONS: [&str; 11] = [
     "create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put",
     "generate",
 ];
 
-/// What to tell a model whose answer holds what looks like a call and is none.
+/// The message to a model whose answer contains what looks like a call and is none.
 pub(super) const LOOKS_LIKE: &str = "Your answer shows what looks like a tool call, where none is carried out. If you meant it, make the call itself, in the form that \
                                      you were told, as the only thing in your answer. If not, say only that: your answer stands as it is.";
 
-/// What to tell a model whose answer shows code for a file that it did not write.
+/// The message to a model whose answer shows code for a file that it did not write.
 const UNWRITTEN: &str = "Your answer shows code for a file, and no file was changed. If the file is to have it, write it with a tool call. If not, say only \
                          that: your answer stands as it is.";
 
-/// Returns what to tell a model whose answer shows code for a file and announces that.
-/// `has_worked`: something was changed already, so that code in the answer is rather a report.
+/// Returns the message for a model whose answer announces and shows code for a file. `has_worked`:
+/// something was changed already, so that code in the answer is probably a report.
 pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
     let (prose, has_blocks) = split(answer);
     let lower = prose.to_lowercase();
@@ -28,7 +28,7 @@ pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
         .then_some(UNWRITTEN)
 }
 
-/// Returns whether a command looks as if it wrote something.
+/// Returns whether a command looks like it writes something.
 pub(super) fn may_write(command: &str) -> bool {
     const WRITERS: [&str; 12] = [
         "tee", "sed", "touch", "cp", "mv", "rm", "mkdir", "patch", "git", "make", "install", "perl",
@@ -39,7 +39,7 @@ pub(super) fn may_write(command: &str) -> bool {
             .any(|word| WRITERS.contains(&word))
 }
 
-/// Returns the prose of an answer, and whether it has fenced blocks as well.
+/// Splits an answer into its prose and whether it has fenced code.
 fn split(answer: &str) -> (String, bool) {
     let (mut prose, mut has_blocks) = (String::new(), false);
     let mut fences = Fences::default();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_only_looks_has_written_nothing() {
+    fn a_read_only_command_has_written_nothing() {
         assert!(
             [
                 "echo a > b",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn code_for_a_file_that_nobody_wrote_is_asked_about() {
+    fn code_for_an_unwritten_file_is_asked_about() {
         check("I create `src/main.rs`:\n```rust\nfn main() {}\n```", true);
         check("Saving hello.py:\n```\nprint(1)\n", true);
         check(

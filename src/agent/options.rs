@@ -6,69 +6,71 @@ use serde::Serialize;
 use podbay_event::ByteSize;
 use podbay_event::Seconds;
 
-/// How far one task may go: the section `[agent]`.
+/// The section `[agent]` of the configuration: limits of a task and the agent's behaviour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Requests to the model for one task; 0 is no limit. In the last of them no tool can be
-    /// called: it says what was done and what is not. One that has to be made again counts once;
-    /// one for a summary that makes room does not.
+    /// Maximum number of requests to the model per task; 0 is no limit. In the last of them no tool
+    /// can be called: it reports what was done and what is missing. A retried request counts once;
+    /// a request for a summary does not count.
     pub max_turns: u32,
-    /// Time for one task, with all that `run` gets ready for it (engine, images, model, sandbox); 0
-    /// is no limit.
+    /// Maximum time per task, including the preparation by `run` (engine, images, model, sandbox);
+    /// 0 is no limit.
     pub timeout: Seconds,
-    /// Tokens for one task, read and written, cached ones included; 0 is no limit.
+    /// Maximum number of tokens per task, read and generated, including cached ones; 0 is no limit.
     pub max_tokens: u64,
-    /// US dollars for one task; 0 is no limit. The server must say what an answer cost, or a price
-    /// be named for it.
+    /// Maximum cost per task in US dollars; 0 is no limit. The server must report the cost of an
+    /// answer, or a price must be set.
     pub max_cost: f64,
-    /// Share of a limit after which the model is told to come to an end, in percent.
+    /// Percentage of a limit at which the model is told to finish.
     pub wrap_up_percent: u8,
-    /// Time for the last answer once a limit is reached; where `timeout` is set, at most a tenth of
-    /// it and two seconds at the least.
+    /// Time for the final answer once a limit is reached; if `timeout` is set, at most a tenth of
+    /// it and at least two seconds.
     pub last_answer: Seconds,
-    /// Share of the model's window from which on a checkpoint is kept in the log, in percent: what
-    /// the session had come to, put together without the model.
+    /// Percentage of the model's window at which a checkpoint is stored in the log: the state of
+    /// the session, composed without the model.
     pub checkpoint_percent: u8,
-    /// Share of the window at which room is made: long old results are set aside first, then a
-    /// summary replaces older messages. 0: never, until the server refuses.
+    /// Percentage of the window at which the conversation is compacted: long old results are
+    /// replaced by references first, then older messages by a summary. 0: only when the server
+    /// refuses it.
     pub compact_percent: u8,
-    /// Shares of the window at which a warning is given.
+    /// Percentages of the window at which a warning is shown.
     pub context_warnings: Vec<u8>,
-    /// Answers, each with what came of it, that stay as they are when room is made.
+    /// Number of latest answers, with their results, that compaction leaves unchanged.
     pub keep_turns: u32,
     /// Whether the model is shown the project's files at the start.
     pub show_files: bool,
-    /// Most of them; they never take more than 5 % of the model's window.
+    /// Maximum number of files shown; they never take more than 5 % of the model's window.
     pub show_entries: u32,
-    /// Levels of folders they are shown from.
+    /// Maximum folder depth of the files shown.
     pub show_depth: u32,
-    /// Whether the model is shown the branch and what is not committed at the start, where the
-    /// project is a git repository.
+    /// Whether the model is shown the branch and uncommitted changes at the start, if the project
+    /// is a git repository.
     pub show_git: bool,
-    /// Whether the project's instructions (`PODBAY.md`, and the first of `AGENTS.md`, `ORCA.md`,
-    /// `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md` in its folder) are read.
+    /// Whether the project's instructions are read: `PODBAY.md`, and the first of `AGENTS.md`,
+    /// `ORCA.md`, `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md`.
     pub read_instructions: bool,
-    /// Most lines of them; they never take more than 10 % of the model's window.
+    /// Maximum number of lines of the instructions; they never take more than 10 % of the model's
+    /// window.
     pub instruction_lines: u32,
-    /// Most bytes of them.
+    /// Maximum size of the instructions.
     pub instruction_bytes: ByteSize,
-    /// How often in a row an answer that cannot be understood, an empty one, or one that a filter
-    /// of the server cut, may come until the run fails.
+    /// How many answers in a row may be unusable, empty or truncated by the server's filter until
+    /// the run fails.
     pub misunderstandings: u32,
-    /// How often a call may fail in the same way, or a circle of up to four answers with a failure
-    /// in it be run through, until the model is told so.
+    /// How often a call may fail in the same way, or a cycle of up to four answers including a
+    /// failure may repeat, until the model is told so.
     pub redirect_at: u32,
-    /// …and how often until the run ends with code 3; 0 is never.
+    /// How often the same until the run ends with code 3; 0 is never.
     pub break_at: u32,
-    /// How often a call, or a circle of up to four answers, may bring the same results until the
-    /// run ends with code 3; the model is told one before. Where the results differ it is told at
-    /// twice as many, and the run ends at four times. 0 is never.
+    /// How often a call, or a cycle of up to four answers, may have the same results until the run
+    /// ends with code 3; the model is told one repetition earlier. If the results differ the model
+    /// is told at twice as many, and the run ends at four times. 0 is never.
     pub abort_at: u32,
-    /// After how many denied calls in a row the model is told to stop trying, and the person that
-    /// it was; 0 is never.
+    /// After how many denied calls in a row the model is told to stop trying, and the user is
+    /// notified; 0 is never.
     pub denials_in_a_row: u32,
-    /// …and after how many in the whole session.
+    /// After how many denied calls in the whole session the same happens.
     pub denials_in_all: u32,
     /// Ends a run with code 4 if anything was denied, not only its last change.
     pub deny_is_failure: bool,
@@ -106,7 +108,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns how long a task may take; without a limit that is for ever.
+    /// Returns how long a task may take; without a limit practically forever.
     pub(super) fn time(&self) -> Duration {
         match self.timeout.duration() {
             Duration::ZERO => Duration::MAX,
@@ -114,8 +116,8 @@ impl Options {
         }
     }
 
-    /// The last answer comes after the time of the task: a tenth more of it at the most, but never
-    /// less than a few words take.
+    /// Returns the additional time for the final answer: at most a tenth of the task's time, but
+    /// enough for a few words.
     pub(super) fn time_for_last_answer(&self) -> Duration {
         let most = self.last_answer.duration();
         match self.timeout.duration() {
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_answer_takes_a_tenth_of_the_time_at_the_most() {
+    fn the_final_answer_takes_at_most_a_tenth_of_the_time() {
         let of = |seconds| {
             Options {
                 timeout: Seconds::new(seconds),

@@ -12,7 +12,7 @@ use podbay_wire::BytesPath;
 #[derive(Debug)]
 pub struct Outcome {
     pub status: RunStatus,
-    /// The model's last words.
+    /// The model's final answer.
     pub response: String,
     pub turns: u32,
     pub tool_calls: u32,
@@ -21,27 +21,27 @@ pub struct Outcome {
     pub failure: Option<Failure>,
     /// What was denied, one line each.
     pub denied: Vec<String>,
-    /// Calls that ran and did what was asked.
+    /// Calls that ran successfully.
     pub n_succeeded: u32,
-    /// Files that file tools touched.
+    /// Files that file tools changed.
     pub changed: Vec<(BytesPath, FileChangeKind)>,
 }
 
-/// Why a task could not go on.
+/// Why a task could not continue.
 #[derive(Debug, Error)]
 pub enum Failure {
-    #[error("the model could not be had")]
+    #[error("cannot use the model")]
     Model(#[source] llm::Error),
-    #[error("the sandbox could not be had")]
+    #[error("cannot use the sandbox")]
     Sandbox(#[source] PipelineError),
-    #[error("the model's answers could not be understood {count} times in a row")]
+    #[error("the model gave {count} unusable answers in a row")]
     Misunderstood {
         count: u32,
         last: String,
         is_cut: bool,
     },
     #[error(
-        "what this run costs cannot be known: the model server does not say, and no price is named for it"
+        "the cost of this run is unknown: the model server does not report it, and no price is set"
     )]
     NoPrice,
     #[error("{problem}")]
@@ -58,22 +58,22 @@ impl Failure {
             Self::Model(error) => error.hint(),
             Self::Sandbox(PipelineError::Sandbox(error)) => error.hint(),
             Self::Misunderstood { is_cut: true, .. } => Some(
-                "a larger `llm.max_output_tokens` lets a long call come to its end; a task that asks for less at once has shorter ones".to_owned(),
+                "raise `llm.max_output_tokens` for longer calls, or ask for less at once".to_owned(),
             ),
             Self::Misunderstood { .. } => {
-                Some("a larger model helps; `llm.tool_mode = \"constrained\"` makes every answer fit where the server can".to_owned())
+                Some("a larger model helps; `llm.tool_mode = \"constrained\"` enforces the form of every answer if the server supports it".to_owned())
             }
             Self::NoPrice => Some(
-                "name its price in [providers.NAME] or [llm] (`price = { prompt = 0.5, completion = 1.5 }`, dollars for a million tokens), or \
-                 bound the run with --max-tokens instead of --max-cost"
+                "set its price in [providers.NAME] or [llm] (`price = { prompt = 0.5, completion = 1.5 }`, dollars per million tokens), or \
+                 limit the run with --max-tokens instead of --max-cost"
                     .to_owned(),
             ),
             Self::Images { .. } => Some(
-                "a file of the project that stands behind an @ is a PNG, JPEG, GIF or WebP of at most 4 MiB; without the @ it is a name like any other"
+                "an image after an @ is a PNG, JPEG, GIF or WebP file of at most 4 MiB; without the @ it is an ordinary name"
                     .to_owned(),
             ),
             Self::Filtered { .. } => {
-                Some("say the task in other words, or use a server without such a filter; what it lets through is said by whoever runs it".to_owned())
+                Some("rephrase the task, or use a server without such a filter; its operator knows what it blocks".to_owned())
             }
             Self::Silent { .. } => Some(
                 "a larger model helps; one that thinks long needs a larger `llm.max_output_tokens`; the model server's own log may say more"

@@ -1,13 +1,13 @@
-/// Which rules a model is told to work by.
+/// Selects the rules in the system prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     #[default]
     Standard,
-    /// The person decides everything, the model proposes.
+    /// The user decides everything, the model proposes.
     Architect,
 }
 
-/// What the person keeps for themselves, and what is not built unasked.
+/// Decisions reserved for the user, and the rule to build nothing unasked.
 const ARCHITECT: &str = "\nThe person is the architect: you propose, they decide.\n\
                          - Before each change and each command say in one sentence what it is for; the person is then asked about it.\n\
                          - Assume nothing. Architecture, schemas, names, libraries and workflows are decided by the person: ask with ask_user, with \
@@ -16,7 +16,7 @@ const ARCHITECT: &str = "\nThe person is the architect: you propose, they decide
                          that nobody asked for. When you see a need for one, ask first.";
 
 impl Profile {
-    /// Returns the profile that a system prompt was made for.
+    /// Returns the profile for which a system prompt was made.
     pub fn of(system: &str) -> Self {
         if system.ends_with(ARCHITECT) {
             Self::Architect

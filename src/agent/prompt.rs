@@ -25,18 +25,17 @@ use podbay_wire::Output;
 use podbay_wire::message::Stream;
 use podbay_wire::shown_text;
 
-/// How long a look at the project may take.
+/// Time limit for gathering context about the project.
 pub(super) const WITHIN: Duration = Duration::from_secs(10);
-/// How long git may look at the project before the first request, in milliseconds; a large one is
-/// asked about by a call, where it is of use.
+/// Time limit for git before the first request, in milliseconds; in a large repository the model
+/// can call git when needed.
 const GIT_MS: u64 = 1000;
-/// Most lines and bytes of what it says.
+/// Maximum number of lines and bytes of git's output.
 const GIT_LINES: usize = 21;
 const GIT_BYTES: u64 = 2048;
 
-/// Returns what every model is told first. Nothing in it ever changes during a session: the server
-/// keeps it in its cache.
-///
+/// Returns the system prompt. It never changes during a session, so that the server keeps it in its
+/// cache.
 /// It is short on purpose: a small model reads it again with every request that misses the cache,
 /// and follows few rules better than many.
 pub fn system_prompt(profile: Profile) -> String {
@@ -51,39 +50,38 @@ pub fn system_prompt(profile: Profile) -> String {
     format!("{rules}{}", profile.rules())
 }
 
-/// What the model is told of the project before anything else.
+/// What the model is told about the project before any task.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Context {
+pub struct ProjectContext {
     pub text: String,
-    /// What it knows of files by it.
+    /// Files whose contents the model knows through it.
     pub seen: Vec<Memo>,
-    /// What a person is to be told of it.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-impl Context {
-    /// Adds what the sandbox itself says of the project.
+impl ProjectContext {
+    /// Adds a fact about the project from the sandbox.
     pub fn add_fact(&mut self, fact: &str) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
         let _ = writeln!(self.text, "{gap}{fact}.");
     }
 }
 
-/// Looks at the project through the box and returns what the model is told of it before the task,
-/// if anything. What the rules would not let it look at without a question is left out.
-///
-/// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the
-/// instructions 10 %, what git says is twenty lines.
+/// Gathers context about the project through the sandbox, for the model to read before the task.
+/// Whatever the rules would ask about is omitted.
+/// `window` is the size of the model's window in tokens: the files take at most 5 % of it, the
+/// instructions 10 %, git's output is twenty lines.
 #[boxed]
 pub async fn gather_context(
     pipeline: &Pipeline,
     options: &Options,
     window: Option<u64>,
     cancel: &CancellationToken,
-) -> Result<Option<Context>, sandbox::Error> {
+) -> Result<Option<ProjectContext>, sandbox::Error> {
     let characters =
         usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
-    // Git is slowest: it looks while the others do.
+    // Git is slowest: it runs while the others do.
     let (instructions, files, changes) = tokio::try_join!(
         async {
             if options.read_instructions {
@@ -119,7 +117,7 @@ pub async fn gather_context(
     ];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
     Ok(
-        (!text.is_empty() || !warnings.is_empty()).then_some(Context {
+        (!text.is_empty() || !warnings.is_empty()).then_some(ProjectContext {
             text,
             seen,
             warnings,
@@ -127,8 +125,8 @@ pub async fn gather_context(
     )
 }
 
-/// Returns the branch and what is not committed; `None` where there is no repository, no git, or
-/// too much to look at.
+/// Returns the branch and uncommitted changes; `None` without a repository or git, or if it takes
+/// too long.
 async fn changes(
     pipeline: &Pipeline,
     cancel: &CancellationToken,
@@ -161,7 +159,7 @@ async fn changes(
         return Ok(None);
     };
     let said = shown_text(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
-    // The last line may be cut.
+    // The last line may be truncated.
     let whole = if output_bytes > said.len() as u64 {
         said.rfind('\n').map_or("", |end| &said[..=end])
     } else {
@@ -224,13 +222,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_is_told_on_a_line_of_its_own() {
-        let mut context = Context::default();
+    fn a_fact_is_added_on_its_own_line() {
+        let mut context = ProjectContext::default();
         context.add_fact("data is mounted");
         assert_eq!(context.text, "data is mounted.\n");
-        let mut context = Context {
+        let mut context = ProjectContext {
             text: "Files:\na\n".to_owned(),
-            ..Context::default()
+            ..ProjectContext::default()
         };
         context.add_fact("data is mounted");
         assert_eq!(context.text, "Files:\na\n\ndata is mounted.\n");

@@ -9,20 +9,20 @@ use super::Failure;
 use super::Interrupt;
 use super::Options;
 use super::Outcome;
-use super::adapt::Learnt;
+use super::adapt::ModelQuirks;
+use super::budget::BudgetState;
 use super::budget::LEAST_ANSWER;
-use super::budget::Standing;
-use super::budget::standing;
+use super::budget::budget_state;
 use super::budget::wrap_up;
+use super::context_window::WindowFit;
 use super::denials::Denials;
-use super::early::take_back;
-use super::gauge::Gauge;
-use super::moments::Before;
+use super::early_calls::cancel_all;
+use super::named_images::ImageLookup;
 use super::nudge::LOOKS_LIKE;
-use super::picture::Looked;
-use super::prompt::Context;
-use super::room::Room;
+use super::prompt::ProjectContext;
+use super::settings_hooks::TaskStart;
 use super::task::Task;
+use super::window_gauge::WindowGauge;
 use podbay_event::CUT_OFF;
 use podbay_event::Kind;
 use podbay_event::LimitKind;
@@ -38,42 +38,42 @@ use podbay_llm::Message;
 use podbay_session::ResumeState;
 use podbay_tools::Pipeline;
 
-/// Said where the model had spoken last before its task was broken off.
+/// The message to the model if it had spoken last before its task was interrupted.
 const GO_ON: &str = "Go on with the task where it was broken off.";
 
-/// One conversation with a model that has tools.
+/// A conversation with a model that has tools.
 pub struct Agent {
     pub(super) client: Client,
     pub(super) conversation: Conversation,
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) parallel: usize,
-    /// One for each read-only call that may run at once, whenever it begins.
+    /// One permit for each read-only call that may run at once, early ones included.
     pub(super) places: Arc<Semaphore>,
     pub(super) options: Options,
     pub(super) sink: Sink,
-    pub(super) gauge: Gauge,
-    /// Whether the person was told that calls are taken from the text.
-    told_recovery: bool,
-    /// Whether the commands of the settings were told that the session begins.
+    pub(super) gauge: WindowGauge,
+    /// Whether the user was told that calls are parsed from the text.
+    reported_recovery: bool,
+    /// Whether the session-start hooks have run.
     pub(super) has_begun: bool,
-    /// What they said then, until the model is told.
+    /// Their output, until the model is told.
     pub(super) greeting: String,
-    pub(super) learnt: Learnt,
+    pub(super) quirks: ModelQuirks,
     pub(super) denials: Denials,
-    /// What the answer to an open task is read with, where an earlier run left it.
+    /// How the answer to an open task is to be parsed, if an earlier run left one.
     pub(super) open: OpenAnswer,
-    /// What the last task came to, where an earlier run was stopped before it could say so.
+    /// The result of the last task, if an earlier run was stopped before it could report it.
     settled: Option<TaskEnd>,
-    /// Commands that the person ran themselves.
-    pub(super) n_by_hand: u32,
+    /// Number of commands that the user ran themselves.
+    pub(super) n_user_commands: u32,
 }
 
 /// What the loop does after one turn.
-pub(super) enum Next {
+pub(super) enum NextStep {
     GoOn,
     Done(RunStatus),
-    /// A limit after which nobody is asked for a last word: the answer stays without its end,
-    /// however often it was gone on with, or the server was still waited for.
+    /// A limit without a final answer: the answer was continued too often and stays incomplete, or
+    /// the server was unreachable until the end.
     Ended(LimitKind),
     Limit(LimitKind),
     Failed(Failure),
@@ -96,32 +96,30 @@ impl Agent {
             places: Arc::new(Semaphore::new(parallel.max(1))),
             options,
             sink,
-            gauge: Gauge::default(),
-            told_recovery: false,
+            gauge: WindowGauge::default(),
+            reported_recovery: false,
             has_begun: false,
             greeting: String::new(),
-            learnt: Learnt::default(),
+            quirks: ModelQuirks::default(),
             denials: Denials::default(),
             open: OpenAnswer::default(),
             settled: None,
-            n_by_hand: 0,
+            n_user_commands: 0,
         }
     }
 
-    /// Goes on as an earlier run of the session had learnt to.
-    ///
-    /// What the log tells of the conversation itself is in it already; here it is about the way
-    /// this model has to be asked.
+    /// Restores what an earlier run of the session learnt about this model.
+    /// The conversation itself contains the rest of the log already.
     #[must_use]
-    pub fn after(mut self, past: &ResumeState) -> Self {
+    pub fn with_past(mut self, past: &ResumeState) -> Self {
         let (mode, is_folded) = (
             self.conversation.prompt().mode(),
             self.conversation.prompt().is_folded(),
         );
         let is_held = past.is_held && mode == ToolMode::Native && self.may_change();
-        (self.learnt.is_held, self.learnt.is_folded) = (is_held, is_folded);
-        self.learnt.was_held = past.was_held && mode == ToolMode::Text;
-        self.learnt.calls_work = past.history.messages().any(|message| {
+        (self.quirks.is_held, self.quirks.is_folded) = (is_held, is_folded);
+        self.quirks.was_held = past.was_held && mode == ToolMode::Text;
+        self.quirks.calls_work = past.history.messages().any(|message| {
             matches!(
                 message,
                 Message::ToolResult {
@@ -135,14 +133,18 @@ impl Agent {
         if past.is_blind {
             self.pipeline.set_images(false);
         }
-        let (before, after) = self.conversation.around_last_answer();
-        self.gauge
-            .recall(&past.fullness, self.gauge.told(&self.client), before, after);
+        let (before, with_past) = self.conversation.around_last_answer();
+        self.gauge.recall(
+            &past.fullness,
+            self.gauge.told(&self.client),
+            before,
+            with_past,
+        );
         self
     }
 
-    /// Tells the model something before the first task.
-    pub fn add_context(&mut self, context: &Context) {
+    /// Adds context for the model before the first task.
+    pub fn add_context(&mut self, context: &ProjectContext) {
         for message in &context.warnings {
             self.emit(Kind::Warning {
                 message: message.clone(),
@@ -159,15 +161,15 @@ impl Agent {
         self.pipeline.recall_seen(&context.seen);
     }
 
-    /// Works on one task until the model answers, a limit is reached or somebody stops it. Never
+    /// Works on one task until the model answers, a limit is reached or the user stops it. Never
     /// panics, never loses what was done.
     #[boxed]
     pub async fn run(&mut self, text: &str, interrupt: &Interrupt) -> Outcome {
         self.run_since(Instant::now(), Some(text), interrupt).await
     }
 
-    /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of
-    /// it. Without a text the task that an earlier run left open goes on.
+    /// Like [`Agent::run`], for a task whose time began earlier, including its preparation. Without
+    /// a text the open task of an earlier run is resumed.
     #[boxed]
     pub async fn run_since(
         &mut self,
@@ -177,7 +179,7 @@ impl Agent {
     ) -> Outcome {
         let settled = self.settled.take().filter(|_| text.is_none());
         let outcome = match self.before_task(text, begun, interrupt).await {
-            Before::GoOn(_)
+            TaskStart::GoOn(_)
                 if let Some(TaskEnd {
                     status,
                     response,
@@ -191,9 +193,11 @@ impl Agent {
                 }
                 .outcome(status, None, None)
             }
-            // Apart, as the whole loop is too much for every future that waits for it.
-            Before::GoOn(notes) => Box::pin(self.work(begun, text, notes, interrupt)).await,
-            Before::Not(status, limit, failure) => Task::new(begun).outcome(status, limit, failure),
+            // A separate future, as the whole loop is too large for every future that awaits it.
+            TaskStart::GoOn(notes) => Box::pin(self.work(begun, text, notes, interrupt)).await,
+            TaskStart::Not(status, limit, failure) => {
+                Task::new(begun).outcome(status, limit, failure)
+            }
         };
         self.after_task(&outcome, interrupt).await;
         outcome
@@ -207,15 +211,15 @@ impl Agent {
         interrupt: &Interrupt,
     ) -> Outcome {
         if let Some(text) = text {
-            // A new task has nothing to do with what was open.
+            // A new task is independent of the open one.
             self.open = OpenAnswer::default();
             let images = match self.look_at(text, begun, interrupt).await {
-                Ok(Looked::All(images)) => images,
-                Ok(Looked::Stopped) => {
+                Ok(ImageLookup::All(images)) => images,
+                Ok(ImageLookup::Stopped) => {
                     self.emit(Kind::Interrupted);
                     return Task::new(begun).outcome(RunStatus::Interrupted, None, None);
                 }
-                Ok(Looked::Late) => {
+                Ok(ImageLookup::Late) => {
                     self.emit(Kind::LimitReached {
                         limit: LimitKind::Time,
                         at_end: true,
@@ -233,8 +237,8 @@ impl Agent {
             self.conversation.say(text);
             self.show_images(images);
         } else if !self.conversation.history().is_open() {
-            // Where the model is to speak next anyway the conversation stays as it was sent; else
-            // it must hear that it is its turn.
+            // If the model is to speak next anyway the conversation stays as it was sent; else it
+            // is told to continue.
             self.note(words_of(&self.open));
         }
         for note in notes {
@@ -266,7 +270,7 @@ impl Agent {
             outcome.response.clone(),
             outcome.denied.clone(),
         );
-        // Before anything else is done, which may take a while.
+        // Before anything else, which may take a while.
         self.emit(Kind::TaskEnded(TaskEnd {
             status,
             response,
@@ -275,14 +279,14 @@ impl Agent {
         outcome
     }
 
-    /// Has the model speak and does what it asks for, until the task has its end.
+    /// Runs turns until the task ends.
     async fn until_done(&mut self, mut task: Task, text: &str, interrupt: &Interrupt) -> Outcome {
         loop {
             task.spent.time = task.begun.elapsed();
-            let next = match standing(&task.spent, &self.options) {
-                _ if interrupt.is_ended() => Next::Done(RunStatus::Interrupted),
-                Standing::Over(kind) => Next::Limit(kind),
-                Standing::Near(kind) if !task.warned => {
+            let next = match budget_state(&task.spent, &self.options) {
+                _ if interrupt.is_ended() => NextStep::Done(RunStatus::Interrupted),
+                BudgetState::Over(kind) => NextStep::Limit(kind),
+                BudgetState::Near(kind) if !task.warned => {
                     task.warned = true;
                     self.emit(Kind::LimitReached {
                         limit: kind,
@@ -293,22 +297,22 @@ impl Agent {
                 }
                 _ => self.turn(&mut task, interrupt).await,
             };
-            // What began early and is not carried out after all.
-            take_back(std::mem::take(&mut task.early)).await;
+            // Early calls whose results are not needed after all.
+            cancel_all(std::mem::take(&mut task.early)).await;
             match next {
-                Next::GoOn => {}
-                Next::Done(status) => return task.outcome(status, None, None),
-                Next::Ended(limit) => {
+                NextStep::GoOn => {}
+                NextStep::Done(status) => return task.outcome(status, None, None),
+                NextStep::Ended(limit) => {
                     self.emit(Kind::LimitReached {
                         limit,
                         at_end: true,
                     });
                     return task.outcome(RunStatus::Limit, Some(limit), None);
                 }
-                Next::Failed(failure) => {
+                NextStep::Failed(failure) => {
                     return task.outcome(RunStatus::Failed, None, Some(failure));
                 }
-                Next::Limit(kind) => {
+                NextStep::Limit(kind) => {
                     self.emit(Kind::LimitReached {
                         limit: kind,
                         at_end: true,
@@ -328,42 +332,44 @@ impl Agent {
         }
     }
 
-    /// One request and what it asks for.
-    async fn turn(&mut self, task: &mut Task, interrupt: &Interrupt) -> Next {
+    /// One request and the execution of its calls.
+    async fn turn(&mut self, task: &mut Task, interrupt: &Interrupt) -> NextStep {
         let left = self.time_left(task);
         let room = self.watch(left, &mut task.spent.usage, interrupt).await;
         if interrupt.is_ended() {
-            return Next::Done(RunStatus::Interrupted);
+            return NextStep::Done(RunStatus::Interrupted);
         }
-        // With nothing done yet, a window that is nearly full may hold the answer all the same.
-        if room == Room::None && (task.spent.turns > 0 || !self.holds_an_answer(interrupt).await) {
-            return Next::Limit(LimitKind::Context);
+        // With nothing done yet, a nearly full window may still hold the answer.
+        if room == WindowFit::None
+            && (task.spent.turns > 0 || !self.has_room_for_answer(interrupt).await)
+        {
+            return NextStep::Limit(LimitKind::Context);
         }
         if let Some((LimitKind::Tokens, left)) = self.left(task, interrupt).await
             && left < LEAST_ANSWER
             && task.spent.turns > 0
         {
-            // The next answer would pass the limit; the last one may, and is short.
-            return Next::Limit(LimitKind::Tokens);
+            // The next answer would exceed the limit; the final one is short and may not.
+            return NextStep::Limit(LimitKind::Tokens);
         }
         task.spent.turns += 1;
         let mut outcome = self.ask_adapting(task, interrupt).await;
         if let Err(error) = &outcome
-            && let Some((said, is_sure)) = self.says_too_long(error, interrupt).await
+            && let Some((said, is_sure)) = self.refusal_sizes(error, interrupt).await
         {
             outcome = match self
                 .refused(said, self.time_left(task), &mut task.spent.usage, interrupt)
                 .await
             {
-                Room::None if !is_sure => outcome,
-                Room::None => {
+                WindowFit::None if !is_sure => outcome,
+                WindowFit::None => {
                     if error.partial().is_none() {
                         task.spent.turns -= 1;
                     }
-                    return Next::Limit(LimitKind::Context);
+                    return NextStep::Limit(LimitKind::Context);
                 }
-                Room::Enough => {
-                    // What had come of the answer stands there already.
+                WindowFit::Enough => {
+                    // The part received so far is already in it.
                     if !self.conversation.history().is_open() {
                         self.note(GO_ON);
                     }
@@ -373,37 +379,36 @@ impl Agent {
         }
         let mut reply = match outcome {
             Ok(reply) => reply,
-            // What broke off in the middle broke off for the reason at its root.
+            // An interrupted answer has the cause of its root error.
             Err(error) => {
                 if error.partial().is_none() {
-                    // Nobody answered.
+                    // The server was unreachable.
                     task.spent.turns -= 1;
                 }
                 let is_late = self.time_left(task).is_zero();
                 return match error.root() {
-                    llm::Error::ContextExceeded { .. } => Next::Limit(LimitKind::Context),
-                    llm::Error::Timeout { .. } if is_late => Next::Limit(LimitKind::Time),
-                    // It might have passed: what ended is the task's own time, which was spent
-                    // waiting.
+                    llm::Error::ContextExceeded { .. } => NextStep::Limit(LimitKind::Context),
+                    llm::Error::Timeout { .. } if is_late => NextStep::Limit(LimitKind::Time),
+                    // More time might have helped: the task's own time ended while waiting.
                     root if is_late && root.is_retryable() => {
                         self.emit(Kind::Warning {
-                            message: format!("the time of this task ended in waiting for the model server: {root}"),
+                            message: format!("the time of this task ran out while waiting for the model server: {root}"),
                         });
-                        Next::Ended(LimitKind::Time)
+                        NextStep::Ended(LimitKind::Time)
                     }
-                    _ => Next::Failed(Failure::Model(error)),
+                    _ => NextStep::Failed(Failure::Model(error)),
                 };
             }
         };
         if self.options.max_cost > 0.0 && task.is_unpriced {
-            return Next::Failed(Failure::NoPrice);
+            return NextStep::Failed(Failure::NoPrice);
         }
         if reply.finish == Finish::Interrupted {
             if reply.text.is_empty() && reply.thinking.is_empty() {
                 task.spent.turns -= 1;
             }
             self.emit(Kind::Interrupted);
-            return Next::Done(RunStatus::Interrupted);
+            return NextStep::Done(RunStatus::Interrupted);
         }
         if reply.finish == Finish::ContentFilter {
             return self.filtered(task, reply.text);
@@ -411,12 +416,12 @@ impl Agent {
         self.learn_from_form(&reply);
         if reply.finish == Finish::Length && task.cut.is_none() {
             self.emit(Kind::Warning {
-                message: "the answer was cut: it reached the most tokens that one answer may have"
+                message: "the answer was truncated: it reached the token limit of one answer"
                     .to_owned(),
             });
         }
-        if reply.recovered && !std::mem::replace(&mut self.told_recovery, true) {
-            let message = "the model wrote its tool calls as text, where the server did not see them; they are taken from there";
+        if reply.recovered && !std::mem::replace(&mut self.reported_recovery, true) {
+            let message = "the model wrote its tool calls as text, which the server did not parse; they are parsed from the text";
             self.emit(Kind::Warning {
                 message: message.to_owned(),
             });
@@ -424,45 +429,45 @@ impl Agent {
         if !reply.calls.is_empty() {
             (task.n_misunderstood, task.n_silent, task.n_filtered) = (0, 0, 0);
             task.open.acted();
-            // What was cut behind them is made again.
+            // Truncated calls after it are requested again.
             task.open.half = reply.half.take();
             let next = self.calls(task, &reply.calls, interrupt).await;
             // Every call has its result first: servers refuse a conversation in which one is
             // missing.
-            if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
+            if let (NextStep::GoOn, Some(fault)) = (&next, reply.fault) {
                 self.note_fault(task, &fault);
             }
             return task
                 .cut
-                .filter(|_| matches!(next, Next::GoOn))
-                .map_or(next, Next::Limit);
+                .filter(|_| matches!(next, NextStep::GoOn))
+                .map_or(next, NextStep::Limit);
         }
         if let Some(kind) = task.cut {
-            // Half an answer is better than none where the last one fails.
+            // A partial answer is better than none if the final one fails.
             task.response = task.whole(&reply.text);
-            return Next::Limit(kind);
+            return NextStep::Limit(kind);
         }
         let tail = task.tail(&reply, self.conversation.prompt().known());
         let has_tail = tail.is_some();
         if let Some(fault) = reply.fault.take().or(tail) {
             task.n_misunderstood += 1;
             if task.n_misunderstood >= self.options.misunderstandings {
-                // What was said beside it is all that the person gets.
+                // The text beside it is all that the user gets.
                 task.response = if has_tail { String::new() } else { reply.text };
-                return Next::Failed(Failure::Misunderstood {
+                return NextStep::Failed(Failure::Misunderstood {
                     count: task.n_misunderstood,
                     last: fault,
                     is_cut: reply.finish == Finish::Length,
                 });
             }
             self.note_fault(task, &fault);
-            return Next::GoOn;
+            return NextStep::GoOn;
         }
         self.answered(task, &reply)
     }
 
-    /// Tells the model what its next answer is to be about, with what that is read with, whoever
-    /// reads it.
+    /// Tells the model what its next answer is to be about, and records how to parse it for a
+    /// resumed session.
     pub(super) fn note_open(&mut self, task: &Task, text: &str) {
         if !task.open.is_none() {
             self.emit(Kind::AnswerOpen(task.open.clone()));
@@ -470,13 +475,13 @@ impl Agent {
         self.note(text);
     }
 
-    /// Tells the model what was wrong with a call and to write it again: it may well do that in its
-    /// text, whoever reads its calls else.
+    /// Tells the model what was wrong with a call and to write it again: it may do that in its
+    /// text, even with native tool calls.
     fn note_fault(&mut self, task: &mut Task, fault: &str) {
         self.note_open(task, fault);
     }
 
-    /// Tells the model something of our own.
+    /// Adds a notice from Podbay to the conversation.
     pub(super) fn note(&mut self, text: &str) {
         self.emit(Kind::NoteAdded {
             text: text.to_owned(),
@@ -489,7 +494,7 @@ impl Agent {
     }
 }
 
-/// Returns what to tell a model that spoke last before its task was broken off.
+/// Returns the message to a model that spoke last before its task was interrupted.
 fn words_of(open: &OpenAnswer) -> &'static str {
     if open
         .answer

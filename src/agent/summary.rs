@@ -1,37 +1,36 @@
-//! What takes the place of older messages.
+//! Composes the summary that replaces older messages.
 
 use std::fmt::Write;
 
 use podbay_llm::Message;
 use podbay_session::History;
 
-/// Characters of one thing the person said that a summary repeats at the least, where room is short
-/// and not all has a place.
+/// Minimum characters of each user message quoted in a summary when not all fit.
 const SAID_MIN: usize = 80;
-/// Characters of what was said in one message of a transcript.
+/// Maximum characters of a text message in a transcript.
 const SAID_MAX: usize = 2000;
-/// Characters of one message in a transcript, where there is room for no more.
+/// Maximum characters of other messages in a transcript.
 const LINE_MAX: usize = 400;
 const DONE_MAX: usize = 40;
-/// Most tasks that are still to be done.
+/// Maximum number of open tasks listed.
 const TO_DO_MAX: usize = 20;
-/// Bytes of all that the person said which any summary may have to cut.
+/// Total bytes of user messages that every summary can quote completely.
 const SAID_WHOLE: usize = 1000;
 
-/// How the model is asked for its part.
+/// The request for the model's part.
 const ASK: &str = "To make room, the messages above will be replaced by a summary that you write now. Say what the person wants; what was \
                    done and what came of it; what was found out, with exact names, paths and numbers; and what is to be done next. Write \
                    it for yourself, in plain sentences, without a preface. No tool can be called.";
 
-/// How a summary begins.
+/// The beginning of a summary.
 const HEAD: &str = "Older messages were replaced by this summary.";
-/// What stands before the list of what was done.
+/// Precedes the list of what was done.
 const DONE: &str = "What you did last, in order:\n";
-/// How a note begins that speaks of what the model did.
+/// The beginning of a notice from Podbay to the model.
 pub(super) const NOTE: &str = "Note from Podbay:";
 
-/// Returns how the model is asked for its part; `focus` is what the person said that it should keep
-/// above all, or nothing.
+/// Returns the request for the model's part; `focus` is what the user wants to keep above all, or
+/// empty.
 pub(super) fn ask(focus: &str) -> String {
     match focus.trim() {
         "" => ASK.to_owned(),
@@ -39,18 +38,18 @@ pub(super) fn ask(focus: &str) -> String {
     }
 }
 
-/// What a summary is made of beside the conversation.
+/// What a summary is composed of besides the conversation.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Parts<'a> {
-    /// What the model wrote.
+pub(super) struct SummaryInput<'a> {
+    /// The model's part.
     pub(super) words: Option<&'a str>,
-    /// The artifact that holds all that the person said.
+    /// The id of the artifact with all user messages.
     pub(super) said: Option<&'a str>,
-    /// What is still to be done, where the model did not write it.
+    /// Open tasks, if the model did not write its part.
     pub(super) to_do: &'a [String],
 }
 
-/// Returns all that the person said, where it is too much for any summary.
+/// Returns all user messages if they are too long for any summary.
 pub(super) fn said_whole(history: &History) -> Option<String> {
     let said = history.said();
     let n_bytes: usize = said.iter().map(String::len).sum();
@@ -61,17 +60,16 @@ pub(super) fn said_whole(history: &History) -> Option<String> {
     })
 }
 
-/// Puts a summary of at most so many bytes together, but for the few words that it cannot do
-/// without: what the person said and which files were changed is ours to say, the rest is the
-/// model's.
-pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> String {
+/// Composes a summary of at most `most` bytes, except for a necessary minimum: user messages and
+/// changed files are listed by us, the rest is the model's.
+pub(super) fn compose(history: &History, parts: &SummaryInput<'_>, most: usize) -> String {
     let files = cut(&history.touched().join(", "), most / 8);
     let read = read(history, most / 16);
     let (what, done) = match parts.words.map(str::trim).filter(|words| !words.is_empty()) {
         Some(words) => ("What was done and what is next:\n", words.to_owned()),
         None => (DONE, done(history)),
     };
-    // What needs less than half leaves the rest to the other.
+    // A part that needs less than half leaves the rest to the other.
     let (whole, room) = (
         said(history.said(), usize::MAX),
         most.saturating_sub(files.len() + read.len()),
@@ -110,7 +108,7 @@ pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> Stri
     text
 }
 
-/// Lists the files that were read and not changed, in so many bytes: those that were read last.
+/// Lists the files that were read and not changed in at most `most` bytes, the latest first.
 fn read(history: &History, most: usize) -> String {
     let read: Vec<&str> = history
         .read()
@@ -125,8 +123,8 @@ fn read(history: &History, most: usize) -> String {
     read[read.len() - n_shown..].join(", ")
 }
 
-/// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the
-/// middle left out. The last is what is to be done now, and has half of them where it needs that.
+/// Lists the user messages in at most `most` bytes: the longest are truncated, then those in the
+/// middle dropped. The last one is the current task, and gets up to half.
 fn said(said: &[String], most: usize) -> String {
     let Some((last, earlier)) = said.split_last() else {
         return String::new();
@@ -151,7 +149,7 @@ fn said(said: &[String], most: usize) -> String {
     let n_left_out = earlier.len().saturating_sub(n_shown);
     let mut text = String::new();
     for (at, words) in earlier.iter().enumerate() {
-        // The first words are what all began with.
+        // The first message started everything.
         if at == 0 || at > n_left_out {
             text.push_str(&line(words, each));
         } else if at == 1 {
@@ -162,7 +160,7 @@ fn said(said: &[String], most: usize) -> String {
     text
 }
 
-/// Returns how long each may be at most so that all of them have room.
+/// Returns the maximum length of each so that all of them fit.
 fn level(mut lengths: Vec<usize>, mut room: usize) -> usize {
     lengths.sort_unstable();
     for (at, length) in lengths.iter().enumerate() {
@@ -175,7 +173,7 @@ fn level(mut lengths: Vec<usize>, mut room: usize) -> usize {
     usize::MAX
 }
 
-/// Lists the last calls and words: what can be said without the model.
+/// Lists the last calls and messages: what can be said without the model.
 fn done(history: &History) -> String {
     let mut lines: Vec<String> = Vec::new();
     for message in history.messages().rev() {
@@ -212,12 +210,12 @@ fn done(history: &History) -> String {
     text
 }
 
-/// Writes a conversation as text of at most so many characters, the end of it where it is longer:
-/// for a summary of what no longer fits.
+/// Writes a conversation as text of at most `most` characters, keeping its end: the input for a
+/// summary of what no longer fits.
 pub(super) fn transcript(history: &History, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut length = 0;
-    // A few long results are what it is about.
+    // A few long results are then the main content.
     let each = (most / history.messages().count().max(1)).max(LINE_MAX);
     for message in history.messages().rev() {
         let line = match message {
@@ -251,7 +249,7 @@ pub(super) fn transcript(history: &History, most: usize) -> String {
     lines.concat()
 }
 
-/// Cuts a text in its middle.
+/// Truncates a text in its middle.
 fn cut(text: &str, most: usize) -> String {
     const GAP: &str = " […] ";
     if text.len() <= most {
@@ -297,20 +295,20 @@ mod tests {
     fn composed(history: &History, words: Option<&str>, most: usize) -> String {
         compose(
             history,
-            &Parts {
+            &SummaryInput {
                 words,
-                ..Parts::default()
+                ..SummaryInput::default()
             },
             most,
         )
     }
 
     #[test]
-    fn what_was_said_in_full_and_what_is_to_be_done_are_told_of() {
+    fn summaries_refer_to_all_messages_and_open_tasks() {
         let to_do = ["write the test".to_owned(), "x".repeat(500)];
         let text = compose(
             &history(),
-            &Parts {
+            &SummaryInput {
                 words: None,
                 said: Some("said_2"),
                 to_do: &to_do,
@@ -335,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_person_said_and_the_files_are_in_every_summary() {
+    fn user_messages_and_files_are_in_every_summary() {
         for words in [None, Some("  "), Some("I wrote x.txt.")] {
             let text = composed(&history(), words, usize::MAX);
             for part in [
@@ -354,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_were_read_are_named_the_latest_of_them_where_room_is_short() {
+    fn files_read_are_listed_the_latest_first_if_space_is_short() {
         let mut history = history();
         for (n, path) in ["old.rs", "x.txt", "new.rs", "old.rs"].iter().enumerate() {
             let (id, arguments) = (
@@ -389,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_task_has_the_room_that_there_is_and_half_of_it_where_that_is_short() {
+    fn a_long_task_gets_the_space_left_or_half_of_it() {
         let task = format!(
             "{} THE MIDDLE {}",
             "first ".repeat(600),
@@ -420,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_its_bound_and_what_is_long_gives_way_to_what_is_short() {
+    fn a_summary_is_bounded_and_long_parts_yield_to_short_ones() {
         let long = "éa".repeat(20_000);
         let text = composed(&history(), Some(&long), 600);
         assert!(

@@ -3,7 +3,7 @@ use std::time::Instant;
 use super::Failure;
 use super::Outcome;
 use super::budget::Spent;
-use super::stuck::Stuck;
+use super::loop_detector::LoopDetector;
 use podbay_event::LimitKind;
 use podbay_event::OpenAnswer;
 use podbay_event::RunStatus;
@@ -11,7 +11,7 @@ use podbay_tools::EarlyCall;
 use podbay_tools::FileChangeKind;
 use podbay_wire::BytesPath;
 
-/// What one task has come to so far.
+/// The state of one task.
 pub(super) struct Task {
     pub(super) begun: Instant,
     pub(super) spent: Spent,
@@ -20,26 +20,26 @@ pub(super) struct Task {
     pub(super) denied: Vec<String>,
     /// Whether the last call that could change something was denied.
     pub(super) blocked: bool,
-    /// Whether the model was told that the end is near.
+    /// Whether the model was told that a limit is near.
     pub(super) warned: bool,
     pub(super) n_misunderstood: u32,
     pub(super) n_silent: u32,
-    /// What the next answer is read with.
+    /// How the next answer is to be parsed.
     pub(super) open: OpenAnswer,
     pub(super) response: String,
     pub(super) changed: Vec<(BytesPath, FileChangeKind)>,
-    /// A call that could change something did what was asked.
+    /// A call that could change something has succeeded.
     pub(super) has_worked: bool,
-    pub(super) stuck: Stuck,
-    /// It has one answer, and no tool can be called in that.
+    pub(super) stuck: LoopDetector,
+    /// It has a single answer, in which no tool can be called.
     pub(super) is_talk: bool,
-    /// What some answer cost is not known.
+    /// The cost of some answer is unknown.
     pub(super) is_unpriced: bool,
-    /// The last answer ended where this limit of the task did.
+    /// The limit of the task that truncated the last answer.
     pub(super) cut: Option<LimitKind>,
-    /// Answers in a row that a filter of the server cut.
+    /// Answers in a row that the server's filter truncated.
     pub(super) n_filtered: u32,
-    /// The calls of the last answer that began while it came.
+    /// Calls of the last answer that were started early.
     pub(super) early: Vec<EarlyCall>,
 }
 
@@ -59,7 +59,7 @@ impl Task {
             response: String::new(),
             changed: Vec::new(),
             has_worked: false,
-            stuck: Stuck::default(),
+            stuck: LoopDetector::default(),
             is_talk: false,
             is_unpriced: false,
             cut: None,
@@ -68,12 +68,12 @@ impl Task {
         }
     }
 
-    /// Returns an answer with what was said of it before it was cut.
+    /// Returns an answer together with its earlier pieces.
     pub(super) fn whole(&mut self, rest: &str) -> String {
         std::mem::take(&mut self.open.pieces).concat() + rest
     }
 
-    /// Puts together what is reported of a self.
+    /// Builds the report of the task.
     pub(super) fn outcome(
         mut self,
         status: RunStatus,
@@ -81,7 +81,7 @@ impl Task {
         failure: Option<Failure>,
     ) -> Outcome {
         if self.response.is_empty() {
-            // Nothing went on with it: half an answer is what there is.
+            // It was not continued: the partial answer is all there is.
             self.response = self.whole("");
         }
         Outcome {

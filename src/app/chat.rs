@@ -19,8 +19,8 @@ use super::seat::Seat;
 use super::seat::end_turn;
 use super::sitting::sit_down;
 use super::undo;
-use podbay_agent::ByHand;
-use podbay_agent::Context;
+use podbay_agent::ProjectContext;
+use podbay_agent::UserCommand;
 use podbay_event::RunStatus;
 use podbay_event::SessionId;
 use podbay_event::Usage;
@@ -226,7 +226,7 @@ impl Chat {
             return false;
         }
         let words = "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
-        self.seat.agent.add_context(&Context {
+        self.seat.agent.add_context(&ProjectContext {
             text: words.to_owned(),
             seen: Vec::new(),
             warnings: Vec::new(),
@@ -315,7 +315,7 @@ impl Chat {
         &mut self,
         command: &str,
         interrupt: &Interrupt,
-    ) -> Result<ByHand, Error> {
+    ) -> Result<UserCommand, Error> {
         self.seat.begin_turn(&format!("!{command}"));
         let ran = self.seat.agent.run_by_hand(command, interrupt).await;
         if let Some(EndedTurn::Came(turn)) = end_turn(&self.seat.sandbox, interrupt, None).await {
@@ -335,7 +335,7 @@ impl Chat {
         &mut self,
         path: &str,
         interrupt: &Interrupt,
-    ) -> Result<ByHand, Error> {
+    ) -> Result<UserCommand, Error> {
         self.seat
             .agent
             .tree_by_hand(path, interrupt)
@@ -360,9 +360,9 @@ impl Chat {
         if let UndoAnswer::Undone(undone) = &answer
             && let Some(words) = undo::for_model(undone)
         {
-            self.seat.agent.add_context(&Context {
+            self.seat.agent.add_context(&ProjectContext {
                 text: words,
-                ..Context::default()
+                ..ProjectContext::default()
             });
         }
         Ok(answer)

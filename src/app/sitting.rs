@@ -216,7 +216,7 @@ pub(super) async fn sit_down(
             history.take_images_out()
         };
         let prompt = prompt.with_untold(&catalogue.unlisted_tools());
-        let conversation = Conversation::over(prompt.with_tokens(&found.probed.tokens), history);
+        let conversation = Conversation::resume(prompt.with_tokens(&found.probed.tokens), history);
         let warm_up = config.inference.warm_up.duration();
         if found.own.is_some()
             && !warm_up.is_zero()
@@ -338,7 +338,7 @@ pub(super) async fn sit_down(
         config.agent.clone(),
         recorder.sink(),
     );
-    let mut agent = agent.after(&past);
+    let mut agent = agent.with_past(&past);
     // What an earlier run told stays as it was told.
     if past.history.is_empty() {
         match gather_context(agent.pipeline(), &config.agent, probed.context, cancel).await {

@@ -1990,7 +1990,7 @@ async fn what_nobody_sees_in_instructions_is_not_read_by_the_model_and_is_told()
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
         said[0].starts_with(
-            "AGENTS.md holds 9 characters that cannot be seen (U+202E, U+E0020, U+E0065 and others)"
+            "AGENTS.md contains 9 invisible characters (U+202E, U+E0020, U+E0065 and others)"
         ),
         "{said:?}"
     );

@@ -63,7 +63,7 @@ async fn a_call_that_fails_again_and_again_is_redirected_and_then_ends_the_run()
     let all = warnings(&desk);
     assert!(
         all.iter()
-            .any(|warning| warning.contains("goes round in circles") && warning.contains("no.txt")),
+            .any(|warning| warning.contains("is stuck in a loop") && warning.contains("no.txt")),
         "{all:?}"
     );
     // The last word is asked for without tools.

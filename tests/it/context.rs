@@ -94,7 +94,7 @@ fn assert_resumable(desk: &Desk) {
             .beginning
             .as_ref()
             .map_or(desk.prompt.mode(), |beginning| beginning.mode);
-        let head = Conversation::over(desk.prompt.rebuilt(mode, []), past.history)
+        let head = Conversation::resume(desk.prompt.rebuilt(mode, []), past.history)
             .prompt()
             .head();
         if n_asked > 0 && !has_room {

@@ -214,7 +214,7 @@ async fn an_answer_that_is_cut_off_goes_on_and_is_one_answer() {
     assert_eq!(
         warnings(
             &desk,
-            "the answer is incomplete: it reached the most tokens that one answer may have 4 times in a row"
+            "the answer is incomplete: it reached the token limit of one answer 4 times in a row"
         ),
         1
     );

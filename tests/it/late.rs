@@ -89,7 +89,7 @@ async fn time_that_ends_before_the_next_try_is_a_limit_that_names_what_was_waite
         ));
         assert!(
             said.iter()
-                .any(|message| message.contains("trying again in 50.0 s would be too late")),
+                .any(|message| message.contains("a retry in 50.0 s would be too late")),
             "{said:?}"
         );
         assert!(

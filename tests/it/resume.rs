@@ -153,7 +153,7 @@ async fn wherever_a_session_breaks_off_the_same_bytes_are_sent_again() {
                 (past.load_images(&desk.artifacts), past.open.is_empty()),
                 (0, true)
             );
-            let head = Conversation::over(desk.prompt.clone(), past.history.clone())
+            let head = Conversation::resume(desk.prompt.clone(), past.history.clone())
                 .prompt()
                 .head();
             if n_asked > 0 {

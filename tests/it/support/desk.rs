@@ -173,7 +173,7 @@ impl Desk {
         pipeline.set_window(probed.context);
         pipeline.set_images(probed.images);
         pipeline.recall_tasks(&wishes.past.tasks);
-        let conversation = Conversation::over(prompt.clone(), wishes.past.history.clone());
+        let conversation = Conversation::resume(prompt.clone(), wishes.past.history.clone());
         let agent = Agent::new(
             client,
             conversation,
@@ -182,7 +182,7 @@ impl Desk {
             wishes.agent,
             sink,
         );
-        let agent = tokio::sync::Mutex::new(agent.after(&wishes.past));
+        let agent = tokio::sync::Mutex::new(agent.with_past(&wishes.past));
         Self {
             guest,
             model,

@@ -1,4 +1,4 @@
-//! The commands of the person's settings at the moments that only the loop knows.
+//! Runs the hooks from the user's settings for events that only the loop knows.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -15,16 +15,16 @@ use podbay_event::LimitKind;
 use podbay_event::RunStatus;
 use podbay_tools::HookStop;
 
-/// What comes before a task.
-pub(super) enum Before {
-    /// It begins, and the model is told this besides.
+/// What the hooks decided about a task before its start.
+pub(super) enum TaskStart {
+    /// It begins, and the model is told these texts as well.
     GoOn(Vec<String>),
-    /// It does not.
+    /// It does not begin.
     Not(RunStatus, Option<LimitKind>, Option<Failure>),
 }
 
-/// Does some work of a task that may take `seconds` since `begun`, where 0 is no limit; returns
-/// what came of it, and whether the time ran out and `cancel` was given for that.
+/// Runs work of a task that may take `seconds` since `begun`, where 0 is no limit; returns the
+/// result, and whether the time ran out so that `cancel` was triggered.
 pub(super) async fn in_time<T>(
     seconds: u64,
     begun: Instant,
@@ -52,14 +52,14 @@ pub(super) async fn in_time<T>(
 }
 
 impl Agent {
-    /// Tells that a session begins, once, and asks about what the person says. What is held back
-    /// reaches neither model nor log.
+    /// Runs the session-start hooks, once, and those for the user's message. A blocked message
+    /// reaches neither the model nor the log.
     pub(super) async fn before_task(
         &mut self,
         text: Option<&str>,
         begun: Instant,
         interrupt: &Interrupt,
-    ) -> Before {
+    ) -> TaskStart {
         let cancel = interrupt.step();
         let seconds = self.options.timeout.get();
         let (outcome, is_late) =
@@ -71,23 +71,23 @@ impl Agent {
                     limit: LimitKind::Time,
                     at_end: true,
                 });
-                Before::Not(RunStatus::Limit, Some(LimitKind::Time), None)
+                TaskStart::Not(RunStatus::Limit, Some(LimitKind::Time), None)
             }
-            Ok(notes) => Before::GoOn(notes),
+            Ok(notes) => TaskStart::GoOn(notes),
             Err(HookStop::Blocked(reason)) => {
                 self.emit(Kind::Warning {
                     message: format!(
-                        "a hook holds the message back, and the model has not seen it: {reason}"
+                        "a hook blocked the message, and the model has not seen it: {reason}"
                     ),
                 });
-                Before::Not(RunStatus::Blocked, None, None)
+                TaskStart::Not(RunStatus::Blocked, None, None)
             }
             Err(HookStop::Cancelled) => {
                 self.emit(Kind::Interrupted);
-                Before::Not(RunStatus::Interrupted, None, None)
+                TaskStart::Not(RunStatus::Interrupted, None, None)
             }
             Err(HookStop::Sandbox(error)) => {
-                Before::Not(RunStatus::Failed, None, Some(Failure::Sandbox(error)))
+                TaskStart::Not(RunStatus::Failed, None, Some(Failure::Sandbox(error)))
             }
         }
     }
@@ -114,7 +114,7 @@ impl Agent {
             .collect())
     }
 
-    /// Tells how a task ended. Nothing depends on it any more.
+    /// Runs the task-end hooks. Nothing depends on their result.
     pub(super) async fn after_task(&self, outcome: &Outcome, interrupt: &Interrupt) {
         let status = match outcome.status {
             RunStatus::Completed => "completed",
@@ -124,19 +124,19 @@ impl Agent {
             RunStatus::Interrupted => "interrupted",
         };
         if let Err(held) = self.pipeline.stopped(status, interrupt.run()).await {
-            tracing::debug!(?held, "a hook at the end of a task was not told");
+            tracing::debug!(?held, "a hook at the end of a task failed");
         }
     }
 
-    /// Tells that the conversation is about to be summed up; returns whether it still is.
+    /// Runs the hooks before a summary; returns whether it may proceed.
     pub(super) async fn before_summary(&self, cancel: &CancellationToken) -> bool {
         if let Err(held) = self.pipeline.compacts(cancel).await {
-            tracing::debug!(?held, "a hook before a summary was not told");
+            tracing::debug!(?held, "a hook before a summary failed");
         }
         !cancel.is_cancelled()
     }
 
-    /// Waits for the commands that nobody has waited for, before the sandbox goes.
+    /// Waits for hooks that run in the background, before the sandbox is removed.
     #[boxed]
     pub async fn settle(&self, cancel: &CancellationToken) {
         self.pipeline.settle(cancel).await;

@@ -1,14 +1,14 @@
-//! What an answer without a call comes to: the end of the task, a question about what it shows, or
-//! its next piece.
+//! Handles an answer without a call: the end of the task, a question about what it shows, or the
+//! beginning of a longer answer.
 
 use super::Agent;
 use super::Failure;
 use super::Options;
-use super::last_words::before_call;
-use super::last_words::both;
+use super::answer_text::combine_answers;
+use super::answer_text::text_beside_calls;
 use super::nudge::LOOKS_LIKE;
 use super::nudge::nudge;
-use super::run::Next;
+use super::run::NextStep;
 use super::task::Task;
 use podbay_event::CUT_OFF;
 use podbay_event::Kind;
@@ -17,32 +17,32 @@ use podbay_event::RunStatus;
 use podbay_llm::Finish;
 use podbay_llm::Reply;
 
-/// Said where the server's filter cut what the model said.
+/// The message to a model whose answer the server's filter truncated.
 const FILTERED: &str = "Your last answer was cut by the content filter of the server, and nothing of it was carried out. Give the whole \
                         answer again in other words, or go another way.";
 
 impl Agent {
-    /// Asks again for an answer that the server's filter cut, which is none: nobody knows what it
-    /// was to say and to do.
-    pub(super) fn filtered(&mut self, task: &mut Task, text: String) -> Next {
+    /// Requests an answer again that the server's filter truncated: what it was to say or do is
+    /// unknown.
+    pub(super) fn filtered(&mut self, task: &mut Task, text: String) -> NextStep {
         self.emit(Kind::Warning {
             message:
                 "the model server's content filter cut the answer; nothing of it is carried out"
                     .to_owned(),
         });
-        // What was let through is all that there may ever be.
+        // Only the part that passed the filter exists.
         task.response = text;
         task.n_filtered += 1;
         if task.n_filtered >= self.options.misunderstandings {
-            return Next::Failed(Failure::Filtered {
+            return NextStep::Failed(Failure::Filtered {
                 count: task.n_filtered,
             });
         }
         self.note_open(task, FILTERED);
-        Next::GoOn
+        NextStep::GoOn
     }
 
-    pub(super) fn answered(&mut self, task: &mut Task, reply: &Reply) -> Next {
+    pub(super) fn answered(&mut self, task: &mut Task, reply: &Reply) -> NextStep {
         if reply.text.trim().is_empty() {
             task.n_silent += 1;
             if task.n_silent >= self.options.misunderstandings {
@@ -53,13 +53,13 @@ impl Agent {
                     .filter(|first| !first.trim().is_empty())
                 {
                     task.response = first;
-                    return Next::Done(completed(&self.options, task));
+                    return NextStep::Done(completed(&self.options, task));
                 }
-                return Next::Failed(Failure::Silent {
+                return NextStep::Failed(Failure::Silent {
                     count: task.n_silent,
                 });
             }
-            // With a single turn no tool can be called, whatever the model was told.
+            // In a task of a single turn no tool can be called, whatever the model was told.
             if !task.is_talk {
                 self.learn_from_silence(reply);
             }
@@ -73,30 +73,30 @@ impl Agent {
                     empty
                 },
             );
-            return Next::GoOn;
+            return NextStep::GoOn;
         }
-        // As it was written: where no tool can be called, calls are left out of the text.
+        // As written: where no tool can be called, calls are removed from the text.
         if task.is_talk
-            && let Some(words) = before_call(
+            && let Some(words) = text_beside_calls(
                 reply.written.as_ref().unwrap_or(&reply.text),
                 self.conversation.prompt().known(),
             )
         {
-            // It was to answer, and wanted to do something first.
+            // It was to answer, but wanted to do something first.
             task.response = words;
-            return Next::Limit(LimitKind::Turns);
+            return NextStep::Limit(LimitKind::Turns);
         }
         if reply.finish == Finish::Length
             && task.open.pieces.len() < self.options.misunderstandings as usize
         {
-            // A piece that goes on in plain words is in it still.
+            // A continuation in plain text still belongs to the object.
             task.open.in_object =
                 reply.is_in_object || task.open.in_object && !task.open.pieces.is_empty();
             task.open.pieces.push(reply.text.clone());
             self.note_open(task, CUT_OFF);
-            return Next::GoOn;
+            return NextStep::GoOn;
         }
-        // Once in a task, whatever it looks like.
+        // Once per task, whatever it looks like.
         if task.open.answer.is_none()
             && !task.is_talk
             && !self.conversation.prompt().tools().is_empty()
@@ -109,28 +109,28 @@ impl Agent {
             if let Some(words) = words {
                 task.open.answer = Some(task.whole(&reply.text));
                 self.note_open(task, words);
-                return Next::GoOn;
+                return NextStep::GoOn;
             }
         }
         let n_pieces = task.open.pieces.len() + 1;
         let (first, later) = (task.open.answer.take(), task.whole(&reply.text));
-        task.response = both(&first.unwrap_or_default(), later);
+        task.response = combine_answers(&first.unwrap_or_default(), later);
         if reply.finish == Finish::Length {
-            // The next message may go on with it; whoever reads this one must know that it has no
-            // end.
+            // The next message may continue it; readers of this one must know that it is
+            // incomplete.
             let message = format!(
-                "the answer is incomplete: it reached the most tokens that one answer may have {}; a larger `llm.max_output_tokens`, or \
-                 a task that asks for less at once, lets it come to its end",
+                "the answer is incomplete: it reached the token limit of one answer {}; \
+                 raise `llm.max_output_tokens`, or ask for less at once",
                 if n_pieces == 1 {
-                    "and is not gone on with".to_owned()
+                    "and is not continued".to_owned()
                 } else {
                     format!("{n_pieces} times in a row")
                 },
             );
             self.emit(Kind::Warning { message });
-            return Next::Ended(LimitKind::Tokens);
+            return NextStep::Ended(LimitKind::Tokens);
         }
-        Next::Done(completed(&self.options, task))
+        NextStep::Done(completed(&self.options, task))
     }
 }
 

@@ -1,5 +1,5 @@
-//! What stands in a text for the model and no person sees: orders could be hidden so in a file that
-//! somebody has read and trusts.
+//! Removes characters that the model reads but users cannot see: instructions could be hidden like
+//! this in a file that was reviewed and is trusted.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use podbay_event::is_hidden;
 /// How many of the characters are named.
 const MOST_NAMED: usize = 3;
 
-/// A text without that, and what there was of it.
-pub(super) struct Seen {
+/// A text without invisible characters, and which were removed.
+pub(super) struct VisibleText {
     pub(super) text: String,
     n_removed: usize,
     removed: BTreeSet<char>,
 }
 
-impl Seen {
-    /// Takes out controls, marks that turn text around, tag characters, variation selectors and all
-    /// else that has no width. Those that belong to a visible sign of some script or to an emoji go
-    /// as well, and do not count: no person needs to be told of them.
+impl VisibleText {
+    /// Removes controls, bidirectional marks, tag characters, variation selectors and everything
+    /// else without width. Those that belong to a script's visible characters or to an emoji are
+    /// removed too, but need no warning.
     pub(super) fn of(text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut seen = Self {
@@ -41,7 +41,7 @@ impl Seen {
         seen
     }
 
-    /// Says what was taken out of a file of this name, if a person is to know of it.
+    /// Returns the warning about characters removed from a file of this name, if one is needed.
     pub(super) fn warning(&self, name: &str) -> Option<String> {
         let n = self.n_removed;
         let named: Vec<String> = self
@@ -64,7 +64,7 @@ impl Seen {
             ("characters", "were")
         };
         (n > 0).then(|| {
-            format!("{name} holds {n} {characters} that cannot be seen ({named}{more}): {were} taken out before the model read it; `cat -A {name}` shows where")
+            format!("{name} contains {n} invisible {characters} ({named}{more}): {were} removed before the model read it; `cat -A {name}` shows where")
         })
     }
 }
@@ -73,8 +73,8 @@ fn is_unseen(c: char) -> bool {
     is_hidden(c) || matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether a character that cannot be seen is there for those beside it: the end of a line, what an
-/// emoji is drawn with, what joins or parts two letters.
+/// Returns whether an invisible character serves its neighbours: a line end, part of an emoji, a
+/// joiner or separator of two letters.
 fn belongs(last: char, c: char, next: Option<char>) -> bool {
     let is_sign = |c: char| !c.is_ascii() && (!is_unseen(c) || c == '\u{fe0f}');
     match c {
@@ -91,7 +91,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str, told: Option<&str>) {
-        let seen = Seen::of(text);
+        let seen = VisibleText::of(text);
         assert_eq!(
             (seen.text.as_str(), seen.warning("A.md").as_deref()),
             (expected, told)
@@ -99,23 +99,22 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_taken_out_and_told() {
+    fn invisible_characters_are_removed_and_reported() {
         let words = |what: &str| {
             format!(
-                "A.md holds {what} taken out before the model read it; `cat -A A.md` shows where"
+                "A.md contains {what} removed before the model read it; `cat -A A.md` shows where"
             )
         };
         let tags: String = "obey"
             .chars()
             .filter_map(|c| char::from_u32(0xe0000 + u32::from(c)))
             .collect();
-        let told =
-            words("4 characters that cannot be seen (U+E0062, U+E0065, U+E006F and others): were");
+        let told = words("4 invisible characters (U+E0062, U+E0065, U+E006F and others): were");
         check(&format!("Be brief.{tags}\n"), "Be brief.\n", Some(&told));
         check(
             "a\u{200b}b",
             "ab",
-            Some(&words("1 character that cannot be seen (U+200B): was")),
+            Some(&words("1 invisible character (U+200B): was")),
         );
         for hidden in [
             "\u{202e}",
@@ -130,20 +129,20 @@ mod tests {
             "\u{e0100}",
             "\u{2800}",
         ] {
-            let seen = Seen::of(&format!("a{hidden}b"));
+            let seen = VisibleText::of(&format!("a{hidden}b"));
             assert_eq!(
                 (seen.text.as_str(), seen.warning("A.md").is_some()),
                 ("ab", true),
                 "{hidden:?}"
             );
         }
-        // Two in a row carry something.
-        let seen = Seen::of("\u{2764}\u{fe0f}\u{fe0e}\u{fe0f}");
+        // Two in a row carry information.
+        let seen = VisibleText::of("\u{2764}\u{fe0f}\u{fe0e}\u{fe0f}");
         assert_eq!((seen.text.as_str(), seen.n_removed), ("\u{2764}", 2));
     }
 
     #[test]
-    fn what_scripts_and_signs_are_written_with_is_no_news() {
+    fn characters_of_scripts_and_emoji_are_not_reported() {
         check(
             "plain\ttext\nna\u{ef}ve \u{65e5}\u{672c}\n",
             "plain\ttext\nna\u{ef}ve \u{65e5}\u{672c}\n",

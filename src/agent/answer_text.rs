@@ -1,13 +1,13 @@
-//! What a person gets of a model's last words: of an answer that ends with a call which nobody
-//! carries out, and of two, where the model was asked about the first one.
+//! Builds the answer text for the user from answers that end with a call that is not executed, and
+//! from two answers if the model was asked about the first one.
 
 use podbay_llm::text;
 use podbay_llm::text::IncompletePart;
 use podbay_llm::text::Tools;
 
-/// Returns the words beside the calls of an answer, where no tool can be called: none of them is
-/// carried out, and a call is nothing to read. `None` where it has no call.
-pub(super) fn before_call(answer: &str, tools: &Tools) -> Option<String> {
+/// Returns the text beside the calls of an answer, in a turn without tools: none of them is
+/// executed, and their source is not readable text. `None` if it has no call.
+pub(super) fn text_beside_calls(answer: &str, tools: &Tools) -> Option<String> {
     let parsed = text::parse(answer, tools, None);
     let is_begun = |half: &text::Incomplete| {
         half.part == IncompletePart::Call
@@ -17,10 +17,9 @@ pub(super) fn before_call(answer: &str, tools: &Tools) -> Option<String> {
         .then(|| parsed.content.trim().to_owned())
 }
 
-/// Returns the answer that a person gets of the one that the model was asked about, if it was, and
-/// the one that it gave then. One of several lines is a whole answer again; a single line was to
-/// say that the first one stands.
-pub(super) fn both(first: &str, later: String) -> String {
+/// Combines the answer that the model was asked about, if any, with the one it gave then. If the
+/// second has several lines it is a complete answer; a single line means that the first one stands.
+pub(super) fn combine_answers(first: &str, later: String) -> String {
     if first.trim().is_empty() || later.trim().contains('\n') {
         later
     } else {
@@ -37,7 +36,7 @@ mod tests {
         "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>";
 
     #[test]
-    fn the_words_before_a_call_that_is_not_carried_out_are_the_answer() {
+    fn text_before_an_unexecuted_call_is_the_answer() {
         let tools = Tools::new(&[ToolSpec {
             name: "bash".into(),
             description: String::new(),
@@ -49,18 +48,26 @@ mod tests {
             "<function=bash>\n<parameter=command>\ntouch X\n</parameter>\n</function>",
             "<tool_call>\n<function=bash>\n<parameter=command>\ntouch X",
         ] {
-            assert_eq!(before_call(call, &tools).as_deref(), Some(""), "{call}");
             assert_eq!(
-                before_call(&format!("I did it.\n{call}"), &tools).as_deref(),
+                text_beside_calls(call, &tools).as_deref(),
+                Some(""),
+                "{call}"
+            );
+            assert_eq!(
+                text_beside_calls(&format!("I did it.\n{call}"), &tools).as_deref(),
                 Some("I did it."),
                 "{call}"
             );
         }
         let bare = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}";
         for alone in [bare, &format!("```json\n{bare}\n```")] {
-            assert_eq!(before_call(alone, &tools).as_deref(), Some(""), "{alone}");
             assert_eq!(
-                before_call(&format!("I did it.\n{alone}"), &tools),
+                text_beside_calls(alone, &tools).as_deref(),
+                Some(""),
+                "{alone}"
+            );
+            assert_eq!(
+                text_beside_calls(&format!("I did it.\n{alone}"), &tools),
                 None,
                 "{alone}"
             );
@@ -72,14 +79,18 @@ mod tests {
             "It holds `{\"name\": \"x\"}` now.",
             "A tag such as <b> is bold.",
         ] {
-            assert_eq!(before_call(words, &tools), None, "{words}");
+            assert_eq!(text_beside_calls(words, &tools), None, "{words}");
         }
     }
 
     #[test]
-    fn nothing_that_was_said_is_lost() {
+    fn both_answers_are_combined_without_loss() {
         let check = |first: &str, later: &str, expected: &str| {
-            assert_eq!(both(first, later.to_owned()), expected, "{first}|{later}");
+            assert_eq!(
+                combine_answers(first, later.to_owned()),
+                expected,
+                "{first}|{later}"
+            );
         };
         check("", "Done.", "Done.");
         check(

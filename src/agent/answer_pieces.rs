@@ -1,5 +1,5 @@
-//! Answers that come in pieces, as each reached the most tokens that one may have: what was cut
-//! within an example is text, and what was cut within a call is asked for again.
+//! Handles answers that come in several pieces because each reached the token limit: a truncated
+//! example is text, and a truncated call is requested again.
 
 use super::Agent;
 use super::task::Task;
@@ -16,17 +16,17 @@ use podbay_llm::call_tail::is_tail;
 use podbay_llm::text::Tools;
 
 impl Agent {
-    /// Takes a call that was cut within a block of code for the text that it most likely is. Where
-    /// it was meant, that shows once all of it came.
-    pub(super) fn take_as_text(&self, task: &Task, reply: &mut Reply) {
-        self.take_back_calls(task, reply);
+    /// Treats a call truncated within a code block as text, which it most likely is. The complete
+    /// text decides whether it was meant as a call.
+    pub(super) fn treat_as_text(&self, task: &Task, reply: &mut Reply) {
+        self.demote_calls_in_code(task, reply);
         if let Some(written) = &reply.written
             && (reply.finish == Finish::Length || ends_in_block(&task.open.pieces.concat()))
         {
-            // In a piece neither blanks at its end nor the end of a call are noise.
+            // Within a piece neither trailing whitespace nor the end of a call are noise.
             reply.text.clone_from(written);
         } else if let (Some(written), false) = (&reply.written, task.open.pieces.is_empty()) {
-            // Nor are blanks that part it from the piece before.
+            // Nor is whitespace that separates it from the piece before.
             let blanks = &written[..written.len() - written.trim_start().len()];
             reply.text = blanks.to_owned() + reply.text.trim_start();
         }
@@ -51,17 +51,16 @@ impl Agent {
         {
             return;
         }
-        // It was held back, as calls are not shown as text.
+        // It was not shown yet, since calls are not shown as text.
         self.emit(Kind::TextDelta {
             text: half.begun.clone(),
         });
         (reply.text, reply.fault) = (whole, None);
     }
 
-    /// Takes calls for text that are none where they stand in the whole answer, with the pieces
-    /// before this one: in a block of code that began there, or behind words, where they have no
-    /// mark.
-    fn take_back_calls(&self, task: &Task, reply: &mut Reply) {
+    /// Treats calls as text that do not count in the whole answer, including the pieces before this
+    /// one: within a code block that began there, or unmarked after text.
+    fn demote_calls_in_code(&self, task: &Task, reply: &mut Reply) {
         let Some(source) = reply.source.take().filter(|_| !task.open.pieces.is_empty()) else {
             return;
         };
@@ -86,12 +85,11 @@ impl Agent {
 }
 
 impl Task {
-    /// Returns what to tell a model that went on with a call that was cut, which it was to make
-    /// anew.
+    /// Returns the message to a model that continued a truncated call instead of writing it again.
     pub(super) fn tail(&mut self, reply: &Reply, tools: &Tools) -> Option<String> {
         let before = self.open.half.take();
         if let Some(half) = &reply.half {
-            // Where it is taken for text the pieces belong together.
+            // If it is treated as text the pieces belong together.
             let goes_on = if reply.fault.is_none() {
                 self.open.pieces.concat()
             } else {
@@ -113,7 +111,7 @@ impl Task {
         if !is_end(&half, piece, tools) {
             return None;
         }
-        // It may well try once more, from the same beginning on.
+        // It may try once more, from the same beginning.
         self.open.half = Some(half);
         self.open.pieces.clear();
         Some(TAIL_NOTICE.to_owned())
@@ -128,13 +126,13 @@ fn is_end(half: &HalfCall, piece: &str, tools: &Tools) -> bool {
     }
 }
 
-/// Returns the words of a piece that ends the object in which the piece before it stood, read as a
-/// part of the object's text where it is written as one.
+/// Returns the text of a piece that closes the object begun in the piece before, decoded as the
+/// rest of a JSON string if it is written as one.
 fn before_end_of_object(piece: &str) -> Option<String> {
     let object = piece.trim_end().trim_end_matches('`').trim_end();
     let words = object.strip_suffix('}')?.trim_end().strip_suffix('"')?;
     let count = |sign: &str| words.matches(sign).count();
-    // A quote that is escaped ends nothing, and what begins in the piece itself ends there too.
+    // An escaped quote closes nothing, and a string opened in the piece itself is closed there too.
     let is_own = count("{") > count("}") || (count("\"") - count("\\\"")) % 2 == 1;
     if words.ends_with('\\') || is_own {
         return None;
@@ -142,7 +140,7 @@ fn before_end_of_object(piece: &str) -> Option<String> {
     Some(serde_json::from_str(&format!("\"{words}\"")).unwrap_or_else(|_| words.to_owned()))
 }
 
-/// Returns whether a text ends within a block of code.
+/// Returns whether a text ends within a code block.
 pub(super) fn ends_in_block(text: &str) -> bool {
     let mut fences = Fences::default();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Images that a person names in a message: `@shot.png` shows the model that file of the project.
+//! Images named in a user's message: `@shot.png` shows the model that file of the project.
 
 use std::time::Instant;
 
@@ -7,47 +7,47 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
-use super::moments::in_time;
+use super::settings_hooks::in_time;
 use podbay_event::Kind;
 use podbay_llm::Message;
 use podbay_tools::ImageError;
 use podbay_wire::BytesPath;
 use podbay_wire::Image;
 
-/// What the names of images end with.
+/// File name extensions of images.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
-/// Most images of one message.
+/// Maximum number of images per message.
 const MOST: usize = 8;
 
-/// An image on its way into the conversation; its bytes are kept already.
-pub(super) struct Shown {
-    /// What the log says of it.
+/// An image ready to be added to the conversation; its data is stored already.
+pub(super) struct PreparedImage {
+    /// The event for the log.
     record: Kind,
     message: Message,
 }
 
-/// What came of looking at the images of a message.
-pub(super) enum Looked {
-    All(Vec<Shown>),
-    /// The person ended it.
+/// The result of reading the images of a message.
+pub(super) enum ImageLookup {
+    All(Vec<PreparedImage>),
+    /// The user stopped it.
     Stopped,
-    /// The time of the task is up.
+    /// The task's time is up.
     Late,
 }
 
 impl Agent {
-    /// Reads and keeps the images that a message names, before anything of it is told: what cannot
-    /// be shown must not be talked about, and once the message is logged only words are left to
-    /// write.
+    /// Reads and stores the images that a message names, before anything is sent: an image that
+    /// cannot be shown must fail first, and once the message is logged only its text can be
+    /// written.
     pub(super) async fn look_at(
         &self,
         text: &str,
         begun: Instant,
         interrupt: &Interrupt,
-    ) -> Result<Looked, Failure> {
+    ) -> Result<ImageLookup, Failure> {
         let paths = named(text);
         if paths.is_empty() {
-            return Ok(Looked::All(Vec::new()));
+            return Ok(ImageLookup::All(Vec::new()));
         }
         let cancel = interrupt.step();
         let (images, is_late) = in_time(
@@ -60,9 +60,9 @@ impl Agent {
         let is_stopped = cancel.is_cancelled();
         interrupt.idle();
         match images {
-            _ if is_late => Ok(Looked::Late),
-            _ if is_stopped => Ok(Looked::Stopped),
-            images => images.map(Looked::All),
+            _ if is_late => Ok(ImageLookup::Late),
+            _ if is_stopped => Ok(ImageLookup::Stopped),
+            images => images.map(ImageLookup::All),
         }
     }
 
@@ -70,7 +70,7 @@ impl Agent {
         &self,
         paths: Vec<&str>,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Shown>, Failure> {
+    ) -> Result<Vec<PreparedImage>, Failure> {
         let mut images = Vec::new();
         let mut seen: Vec<(Vec<&str>, Image)> = Vec::new();
         for path in paths {
@@ -82,7 +82,7 @@ impl Agent {
                 .read_image(BytesPath::from_text(path), cancel)
                 .await
             {
-                // By another name the same file, where no link makes it another one.
+                // The same file under another name, unless a link makes it another one.
                 Ok(image)
                     if seen.iter().any(|(names, other)| {
                         *names == folded(path) && other.data == image.data
@@ -102,8 +102,8 @@ impl Agent {
                         &image,
                     ));
                     seen.push((folded(path), image));
-                    // Keeping and encoding megabytes takes its time: whoever wants to stop this
-                    // gets a turn.
+                    // Storing and encoding megabytes takes time: an interrupt is handled in
+                    // between.
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -115,10 +115,12 @@ impl Agent {
                     cancel.cancel();
                     break;
                 }
-                // In many projects `@/` is how their own files begin.
+                // In many projects `@/` is a prefix of their own paths.
                 ImageError::Outside if path.starts_with('/') => continue,
                 ImageError::Outside => "it leads out of the project".to_owned(),
-                ImageError::Blind => "its server does not say that the model sees".to_owned(),
+                ImageError::Blind => {
+                    "the server does not report that the model accepts images".to_owned()
+                }
                 ImageError::Denied(reason) => reason,
                 _ if cancel.is_cancelled() => break,
                 ImageError::Fault(problem) => {
@@ -130,16 +132,15 @@ impl Agent {
             };
             self.emit(Kind::Warning {
                 message: format!(
-                    "the model is not shown `@{path}`: {why}; to it this is a word like any other"
+                    "the image `@{path}` is not shown to the model: {why}; it remains an ordinary word"
                 ),
             });
         }
         Ok(images)
     }
 
-    /// Keeps the bytes of an image under `name`, so that whoever goes on with the session sends
-    /// them again.
-    pub(super) fn keep_image(&self, name: &str, text: String, image: &Image) -> Shown {
+    /// Stores the data of an image under `name`, so that a resumed session sends it again.
+    pub(super) fn keep_image(&self, name: &str, text: String, image: &Image) -> PreparedImage {
         let media_type = image.kind.media_type();
         let record = match self.pipeline.keep_bytes(name, &image.data.0) {
             Some(artifact) => Kind::ImageShown {
@@ -147,18 +148,18 @@ impl Agent {
                 media_type: media_type.to_owned(),
                 artifact,
             },
-            // The log has the words alone then.
+            // The log then has only the text.
             None => Kind::NoteAdded { text: text.clone() },
         };
-        Shown {
+        PreparedImage {
             record,
             message: Message::image(text, media_type, &image.data.0),
         }
     }
 
-    /// Shows the model images. All of them are logged before the first is written for the model,
-    /// which takes its time: a log that ends between two of them lacks the rest.
-    pub(super) fn show_images(&mut self, images: Vec<Shown>) {
+    /// Shows images to the model. All of them are logged before the first is encoded for the model,
+    /// which takes time: a log that ends between two of them would lack the rest.
+    pub(super) fn show_images(&mut self, images: Vec<PreparedImage>) {
         let (records, messages): (Vec<Kind>, Vec<Message>) = images
             .into_iter()
             .map(|shown| (shown.record, shown.message))
@@ -172,8 +173,7 @@ impl Agent {
     }
 }
 
-/// Returns the names that a path is made of, as seen from the project's folder, without what leads
-/// nowhere.
+/// Returns the components of a path relative to the project, with `.` and `..` resolved.
 fn folded(path: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for name in path.strip_prefix("/workspace/").unwrap_or(path).split('/') {
@@ -186,14 +186,14 @@ fn folded(path: &str) -> Vec<&str> {
     names
 }
 
-/// Returns the paths of images that a text names, each once: words that begin with `@` and end as
-/// images do, or stand in quotes behind it.
+/// Returns the image paths that a text names, each once: words that begin with `@` and have an
+/// image's extension, or are quoted after it.
 fn named(text: &str) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
-    // Where the last path ended: another one may begin there.
+    // The end of the last path: another one may begin there.
     let mut ended = None;
     for (at, _) in text.match_indices('@') {
-        // In `me@example.png` it belongs to a word.
+        // In `me@example.png` it is part of a word.
         let begins =
             ended == Some(at) || text[..at].chars().next_back().is_none_or(may_stand_before);
         let rest = &text[at + 1..];
@@ -216,7 +216,7 @@ fn may_stand_before(c: char) -> bool {
     c.is_whitespace() || "([{\"'`,;:".contains(c)
 }
 
-/// Returns the word at the beginning, as far as no other image begins in it.
+/// Returns the word at the beginning, up to another image that begins in it.
 fn word(rest: &str) -> &str {
     const AFTER: [char; 12] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '`'];
     let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_named_by_words_that_begin_with_an_at_sign() {
+    fn images_are_named_by_words_beginning_with_an_at_sign() {
         check("what is in @shot.png?", &["shot.png"]);
         check(
             "@a/b.JPG and (@c.webp), then @a/b.JPG again.",
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_many_names() {
+    fn different_spellings_of_a_path_are_equal() {
         for path in [
             "a/b.png",
             "./a/b.png",
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_words() {
+    fn other_words_name_no_image() {
         for text in [
             "mail me@example.png",
             "@main.rs",

@@ -7,39 +7,40 @@ use podbay_event::Usage;
 use podbay_llm::Client;
 use podbay_session::Fullness;
 
-/// Bytes that a token is taken for, where nobody counts.
+/// Estimated bytes per token, without a count.
 const BYTES_PER_TOKEN: u64 = 4;
-/// What is counted by the server rather than taken for so many bytes.
+/// Texts of at least this many bytes are counted by the server instead of estimated.
 const WORTH_COUNTING: usize = 2048;
 
-/// What an image is taken for, in tokens: models make some hundred to some thousand of one.
+/// Estimated tokens of an image: models use some hundred to some thousand.
 const IMAGE_TOKENS: u64 = 1000;
-/// How an image's address begins in a conversation.
+/// How an image's URL begins in a conversation.
 const IMAGE: &str = "\"url\":\"data:image/";
 
-/// How full the model's window is: by what the server counted last, and what was added since.
+/// Measures how full the model's window is: the server's last count, plus an estimate of what was
+/// added since.
 #[derive(Debug, Default)]
-pub(super) struct Gauge {
-    /// Bytes of the conversation, and the tokens that the server said they are.
+pub(super) struct WindowGauge {
+    /// Size of the conversation in bytes, and its tokens as counted by the server.
     known: Option<(usize, u64)>,
-    /// Bytes of the conversation when the server counted it last, and the tokens it said: what it
-    /// has counted can only become more, as long as nothing is written anew.
+    /// Size in bytes at the server's last count, and the count: it can only grow as long as nothing
+    /// is rewritten.
     counted: Option<(usize, u64)>,
-    /// Whether the person was told that the server counted less than before.
-    told_shorter: bool,
-    /// Bytes of the conversation, and the tokens that it was found to be last, so that nobody
-    /// counts the same twice.
+    /// Whether the user was told that the server counted fewer tokens than before.
+    reported_shorter: bool,
+    /// Size in bytes and tokens of the last result, so that the same conversation is not counted
+    /// twice.
     last: Option<(usize, u64)>,
-    /// The window, where a refusal told it.
-    told_window: Option<u64>,
+    /// The window size reported in a refusal.
+    reported_window: Option<u64>,
     warned: u8,
-    /// A checkpoint was kept since room was made.
+    /// A checkpoint was stored since the last compaction.
     pub(super) has_checkpoint: bool,
 }
 
-impl Gauge {
-    /// Goes on from what an earlier run knew. The bytes are those of the conversation before its
-    /// last answer, and with it.
+impl WindowGauge {
+    /// Restores the state of an earlier run. The sizes are those of the conversation before its
+    /// last answer, and including it.
     pub(super) fn recall(
         &mut self,
         fullness: &Fullness,
@@ -57,61 +58,59 @@ impl Gauge {
         }
     }
 
-    /// Takes what the server counted; `n_bytes` is the conversation before the answer, `n_after`
-    /// with it.
+    /// Records the server's count; `n_bytes` is the size of the conversation before the answer,
+    /// `n_after` including it.
     pub(super) fn counted(&mut self, usage: &Usage, n_bytes: usize, n_after: usize) {
         if usage.total() > 0 {
-            // What was thought and does not stand in the conversation fills no window: a token is
-            // one byte at least.
+            // Reasoning that is not kept in the conversation does not fill the window: a token has
+            // at least one byte.
             let answer = usage.completion.min(n_after.saturating_sub(n_bytes) as u64);
             self.known = Some((n_after, usage.prompt.saturating_add(answer)));
             self.last = None;
         }
     }
 
-    /// Takes the server's count of a conversation of so many bytes; returns what it was before
-    /// where it became less, once.
-    ///
-    /// A server that leaves out the beginning of what it cannot read says nothing of it but that.
-    /// To be asked only where every message is read as it was sent: a template that leaves out old
-    /// thoughts makes less of it too.
+    /// Records the server's count for a conversation of `n_bytes`; returns the previous count if it
+    /// was larger, once.
+    /// A server that drops the beginning of a too long conversation gives no other sign. Only
+    /// meaningful if every message is read as it was sent: a template that drops old reasoning
+    /// makes it shorter too.
     pub(super) fn shorter(&mut self, n_bytes: usize, prompt: u64) -> Option<u64> {
         if prompt == 0 {
             return None;
         }
         let (bytes_before, before) = self.counted.replace((n_bytes, prompt))?;
-        let is_shorter = n_bytes >= bytes_before && prompt < before && !self.told_shorter;
-        self.told_shorter |= is_shorter;
+        let is_shorter = n_bytes >= bytes_before && prompt < before && !self.reported_shorter;
+        self.reported_shorter |= is_shorter;
         is_shorter.then_some(before)
     }
 
-    /// Takes what a refusal says.
+    /// Records the sizes given in a refusal.
     pub(super) fn refused(&mut self, prompt: Option<u64>, window: Option<u64>, n_bytes: usize) {
-        self.told_window = window.or(self.told_window);
+        self.reported_window = window.or(self.reported_window);
         self.last = None;
         self.known = prompt.map(|prompt| (n_bytes, prompt)).or(self.known);
     }
 
-    /// Notes that room was made: of so many tokens and bytes so many bytes are left. Until the
-    /// server counts again, tokens are taken to have gone as bytes did.
-    pub(super) fn shrunk(&mut self, tokens: u64, from: usize, to: usize) {
+    /// Records a compaction from `from` to `to` bytes. Until the next count, tokens are assumed to
+    /// shrink like bytes.
+    pub(super) fn record_shrink(&mut self, tokens: u64, from: usize, to: usize) {
         let left = u128::from(tokens) * to as u128 / from.max(1) as u128;
         let known = Some((to, u64::try_from(left).unwrap_or(u64::MAX)));
         *self = Self {
             known,
-            told_window: self.told_window,
-            told_shorter: self.told_shorter,
+            reported_window: self.reported_window,
+            reported_shorter: self.reported_shorter,
             ..Self::default()
         };
     }
 
-    /// Notes that the conversation is written otherwise from now on, so that earlier counts say
-    /// nothing.
-    pub(super) fn retold(&mut self) {
+    /// Records that the conversation was rewritten, so that earlier counts are invalid.
+    pub(super) fn rewritten(&mut self) {
         (self.known, self.counted, self.last) = (None, None, None);
     }
 
-    /// Returns how many tokens the model reads at once, if anybody said.
+    /// Returns the size of the window in tokens, if known.
     pub(super) fn window(&self, client: &Client) -> Option<u64> {
         let set = Some(client.options().context).filter(|tokens| *tokens > 0);
         self.told(client)
@@ -121,13 +120,13 @@ impl Gauge {
             .filter(|window| *window > 0)
     }
 
-    /// Returns the same as the server says it, which the settings may make smaller.
+    /// Returns the size as the server reports it, which the settings may reduce.
     pub(super) fn told(&self, client: &Client) -> Option<u64> {
-        self.told_window.or_else(|| client.probed()?.context)
+        self.reported_window.or_else(|| client.probed()?.context)
     }
 
-    /// Returns how many tokens the conversation is. Where nobody has counted any of it yet, the
-    /// server is asked for all of it, once.
+    /// Returns how many tokens the conversation has. Without any earlier count the server is asked
+    /// to count all of it, once.
     pub(super) async fn used(
         &mut self,
         conversation: &Conversation,
@@ -167,7 +166,7 @@ impl Gauge {
         tokens.saturating_add(counted.unwrap_or(rest.len() as u64 / BYTES_PER_TOKEN))
     }
 
-    /// Returns the highest threshold that was passed and not warned of yet.
+    /// Returns the highest exceeded threshold without a warning so far.
     pub(super) fn passed(&mut self, percent: u64, thresholds: &[u8]) -> Option<u8> {
         let passed = thresholds
             .iter()
@@ -179,13 +178,12 @@ impl Gauge {
     }
 }
 
-/// Returns whether a server can have read as many tokens as it says, and answered: no more than its
-/// window holds.
+/// Returns whether the server's count is plausible: no more tokens than its window holds.
 pub(super) fn is_possible(usage: &Usage, window: Option<u64>) -> bool {
     window.is_none_or(|window| window == 0 || usage.prompt <= window)
 }
 
-/// Leaves the bytes of images out of a conversation; returns how many there were.
+/// Removes the image data from a conversation; returns how many images there were.
 fn without_images(text: &str) -> (Cow<'_, str>, u64) {
     let mut parts = text.split(IMAGE);
     let first = parts.next().unwrap_or_default();
@@ -203,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_is_no_text() {
+    fn an_image_is_not_counted_as_text() {
         assert_eq!(
             without_images("a{\"url\":\"data:image/png;base64,QUJD\"}b"),
             ("a{}b".into(), 1)
@@ -215,34 +213,34 @@ mod tests {
     }
 
     #[test]
-    fn each_threshold_is_warned_of_once() {
-        let mut gauge = Gauge::default();
+    fn each_threshold_causes_one_warning() {
+        let mut gauge = WindowGauge::default();
         let all = [70, 76, 80, 95, 99].map(|percent| gauge.passed(percent, &[75, 90]));
         assert_eq!(all, [None, Some(75), None, Some(90), None]);
-        gauge.shrunk(1000, 4000, 1000);
+        gauge.record_shrink(1000, 4000, 1000);
         assert_eq!(gauge.known, Some((1000, 250)));
         assert_eq!(gauge.passed(95, &[75, 90]), Some(90));
     }
 
     #[test]
-    fn a_count_that_becomes_less_is_said_once_and_only_where_nothing_was_written_anew() {
-        let mut gauge = Gauge::default();
+    fn a_smaller_count_is_reported_once_unless_rewritten() {
+        let mut gauge = WindowGauge::default();
         let counts = [(400, 100), (800, 200), (900, 0), (1200, 190), (1300, 100)]
             .map(|(n_bytes, tokens)| gauge.shorter(n_bytes, tokens));
         assert_eq!(counts, [None, None, None, Some(200), None]);
-        let mut gauge = Gauge::default();
+        let mut gauge = WindowGauge::default();
         assert_eq!(gauge.shorter(4000, 1000), None);
-        gauge.shrunk(1000, 4000, 1000);
+        gauge.record_shrink(1000, 4000, 1000);
         assert_eq!(
             (gauge.shorter(1000, 250), gauge.shorter(1100, 275)),
             (None, None)
         );
-        gauge.retold();
+        gauge.rewritten();
         assert_eq!(gauge.shorter(1200, 100), None);
     }
 
     #[test]
-    fn a_count_that_no_window_holds_is_none() {
+    fn a_count_beyond_the_window_is_ignored() {
         let usage = |prompt| Usage {
             prompt,
             cached: 0,
@@ -260,7 +258,7 @@ mod tests {
             [true, false, true, true]
         );
         for (prompt, known) in [(100, Some((440, 110))), (u64::from(u32::MAX), None)] {
-            let mut gauge = Gauge::default();
+            let mut gauge = WindowGauge::default();
             let fullness = Fullness {
                 counted: Some(Usage {
                     completion: 10,
@@ -274,8 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_that_do_not_stay_fill_nothing() {
-        let mut gauge = Gauge::default();
+    fn dropped_reasoning_does_not_fill_the_window() {
+        let mut gauge = WindowGauge::default();
         gauge.counted(
             &Usage {
                 prompt: 100,

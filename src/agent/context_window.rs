@@ -1,4 +1,4 @@
-//! Keeping the conversation within the model's window.
+//! Keeps the conversation within the model's window.
 
 use std::time::Duration;
 
@@ -8,46 +8,45 @@ use super::Agent;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
 use super::summary;
-use super::summary::Parts;
-use super::unread;
+use super::summary::SummaryInput;
+use super::unread_results;
 use podbay_event::Kind;
 use podbay_event::Usage;
 use podbay_llm as llm;
 
-/// What is known of a window that nobody has told, when the server refuses a conversation: it holds
-/// less than that.
+/// Assumed percentage of a refused conversation that fits into a window of unknown size.
 const REFUSED_PERCENT: u64 = 95;
-/// What is kept of a conversation that was refused, where nobody told the window and results are
-/// all that can be shortened.
+/// Percentage of a refused conversation that is kept if the window is unknown and only results can
+/// be shortened.
 const UNTOLD_PERCENT: u64 = 60;
-/// Most tokens that are kept free for the answer to results which fill the window.
+/// Maximum number of tokens reserved for the answer to results that fill the window.
 const ANSWER_MAX: u64 = 1024;
 
-/// What became of making room.
+/// The outcome of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// The conversation fits, as far as anybody can tell.
+pub(super) enum WindowFit {
+    /// The conversation fits, as far as known.
     Enough,
     /// Nothing could be freed.
     None,
 }
 
-/// Tokens of the conversation and of the window, as far as a refusal tells them.
-type Said = (Option<u64>, Option<u64>);
+/// Tokens of the conversation and of the window, as far as a refusal reports them.
+type ReportedSizes = (Option<u64>, Option<u64>);
 
-/// What the model wrote of a summary; `None` where it could not.
-struct Words(Option<String>);
+/// The model's part of a summary; `None` if it failed.
+struct SummaryText(Option<String>);
 
 impl Agent {
-    /// Looks how full the window is, before each request; warns, keeps a checkpoint, makes room.
+    /// Checks before each request how full the window is; warns, stores a checkpoint, compacts.
     pub(super) async fn watch(
         &mut self,
         within: Duration,
         usage: &mut Usage,
         interrupt: &Interrupt,
-    ) -> Room {
+    ) -> WindowFit {
         let Some(window) = self.gauge.window(&self.client) else {
-            return Room::Enough;
+            return WindowFit::Enough;
         };
         let used = self
             .gauge
@@ -66,14 +65,14 @@ impl Agent {
             self.emit(Kind::CheckpointMade {
                 summary: summary::compose(
                     self.conversation.history(),
-                    &Parts::default(),
+                    &SummaryInput::default(),
                     usize::MAX,
                 ),
             });
         }
         let at = u64::from(self.options.compact_percent);
         if at == 0 || percent < at {
-            return Room::Enough;
+            return WindowFit::Enough;
         }
         self.make_room(
             (window, with_answer(window)),
@@ -85,14 +84,14 @@ impl Agent {
         .await
     }
 
-    /// Returns what a refusal says of the conversation's length and the window's, and whether it is
-    /// sure to be about them. Where it is not, a number must be near that length, or more than half
-    /// of the window must be full.
-    pub(super) async fn says_too_long(
+    /// Returns the sizes that a refusal reports for the conversation and the window, and whether it
+    /// is certainly about them. If not, a number must be close to the conversation's length, or
+    /// more than half of the window must be full.
+    pub(super) async fn refusal_sizes(
         &mut self,
         error: &llm::Error,
         interrupt: &Interrupt,
-    ) -> Option<(Said, bool)> {
+    ) -> Option<(ReportedSizes, bool)> {
         if let llm::Error::ContextExceeded { prompt, context } = error.root() {
             return Some(((*prompt, *context), true));
         }
@@ -111,14 +110,14 @@ impl Agent {
             .map(|_| ((None, None), false))
     }
 
-    /// Makes room after the server has refused the conversation.
+    /// Compacts the conversation after the server has refused it.
     pub(super) async fn refused(
         &mut self,
-        said: Said,
+        said: ReportedSizes,
         within: Duration,
         usage: &mut Usage,
         interrupt: &Interrupt,
-    ) -> Room {
+    ) -> WindowFit {
         self.gauge
             .refused(said.0, said.1, self.conversation.prompt().n_bytes());
         let used = self
@@ -130,14 +129,14 @@ impl Agent {
             && used.saturating_mul(100)
                 < window.saturating_mul(u64::from(self.options.compact_percent))
         {
-            // It was the answer that was to be too long: now it is known how long it may be.
-            return Room::Enough;
+            // The answer was to be too long: now its maximum length is known.
+            return WindowFit::Enough;
         }
-        // A window that was told may be that of all slots together: the refusal is what counts.
+        // A reported window may be that of all slots together: the refusal is decisive.
         let most = used.saturating_mul(REFUSED_PERCENT) / 100;
         let told = self.gauge.window(&self.client);
         let window = told.map_or(most, |window| window.min(used.max(1))).max(1);
-        // Nobody knows how much too long it was.
+        // By how much it is too long is unknown.
         let most = told.map_or(used.saturating_mul(UNTOLD_PERCENT) / 100, |_| {
             with_answer(window)
         });
@@ -145,10 +144,10 @@ impl Agent {
             .await
     }
 
-    /// Sets long old results aside; where that is not enough, a summary replaces all but the last
-    /// messages. What the model has not read yet stays, as long as all is `most` tokens; where it
-    /// is more, long results of it lose their middles. Where even that leaves no room they go, and
-    /// then the messages.
+    /// Replaces long old results by references; if that is not enough, all but the last messages by
+    /// a summary. Results that the model has not read yet stay, as long as everything has at most
+    /// `most` tokens; otherwise long ones lose their middles. If even that is not enough they are
+    /// replaced, and then the messages.
     async fn make_room(
         &mut self,
         (window, most): (u64, u64),
@@ -156,43 +155,43 @@ impl Agent {
         within: Duration,
         usage: &mut Usage,
         interrupt: &Interrupt,
-    ) -> Room {
+    ) -> WindowFit {
         let cancel = interrupt.run().clone();
         let mut now = self
-            .set_aside(window, self.options.keep_turns.max(1), before, &cancel)
+            .evict_old_results(window, self.options.keep_turns.max(1), before, &cancel)
             .await;
         if now < before
             && now.saturating_mul(100) / window < u64::from(self.options.checkpoint_percent)
         {
-            return Room::Enough;
+            return WindowFit::Enough;
         }
         let head = self.conversation.history().n_context();
-        let n_unread = unread::count(self.conversation.history());
+        let n_unread = unread_results::count(self.conversation.history());
         let mut tail = self.tail(window, now).max(n_unread);
         // A summary of a message or two is no shorter than they are.
         if self.n_replaced(head, tail) < 2 {
-            now = self.set_aside(window, 1, now, &cancel).await;
+            now = self.evict_old_results(window, 1, now, &cancel).await;
             if self.is_freed(before, now, window) {
-                return Room::Enough;
+                return WindowFit::Enough;
             }
             tail = n_unread;
         }
-        let mut words: Option<Words> = None;
+        let mut words: Option<SummaryText> = None;
         if self.n_replaced(head, tail) >= 2
             && (n_unread == 0 || self.is_worth_a_summary(head, tail))
         {
             let Some(asked) = self
-                .sum_up((window, now), "", within, usage, interrupt)
+                .request_summary((window, now), "", within, usage, interrupt)
                 .await
             else {
-                return Room::Enough;
+                return WindowFit::Enough;
             };
             let past = self.conversation.history().clone();
             now = self
                 .replace(&past, asked.0.as_deref(), (head, tail), now, &cancel)
                 .await;
             if !self.is_freed(before, now, window) {
-                now = self.set_aside(window, 1, now, &cancel).await;
+                now = self.evict_old_results(window, 1, now, &cancel).await;
             }
             if !self.is_freed(before, now, window) && tail > n_unread {
                 now = self
@@ -201,23 +200,23 @@ impl Agent {
             }
             words = Some(asked);
             if self.is_freed(before, now, window) {
-                return Room::Enough;
+                return WindowFit::Enough;
             }
         }
         if n_unread > 0 {
             now = self.shorten_unread(most, now, &cancel).await;
             if now <= most {
-                return Room::Enough;
+                return WindowFit::Enough;
             }
-            now = self.set_aside(window, 0, now, &cancel).await;
+            now = self.evict_old_results(window, 0, now, &cancel).await;
             if !self.is_freed(before, now, window) && self.n_replaced(head, 0) >= 2 {
                 if words.is_none() {
                     words = self
-                        .sum_up((window, now), "", within, usage, interrupt)
+                        .request_summary((window, now), "", within, usage, interrupt)
                         .await;
                 }
                 let Some(asked) = &words else {
-                    return Room::Enough;
+                    return WindowFit::Enough;
                 };
                 let past = self.conversation.history().clone();
                 now = self
@@ -227,20 +226,20 @@ impl Agent {
         }
         let is_less = words.is_none() && now < before && now < window;
         if is_less || self.is_freed(before, now, window) {
-            Room::Enough
+            WindowFit::Enough
         } else {
-            Room::None
+            WindowFit::None
         }
     }
 
-    /// Has a summary replace all but the last messages because the person asks for it; `focus` is
-    /// what it should keep above all, or nothing. Returns what it cost, and whether there was
-    /// anything to replace that is longer than a summary of it.
+    /// Replaces all but the last messages by a summary at the user's request; `focus` is what it
+    /// should keep above all, or empty. Returns its cost, and whether it was shorter than what it
+    /// replaced.
     #[boxed]
     pub async fn compact(&mut self, focus: &str, interrupt: &Interrupt) -> (Usage, bool) {
         let mut usage = Usage::default();
         let (used, window) = self.fullness(interrupt).await;
-        // A conversation that is all there is leaves as little as one that is nearly full.
+        // A conversation that is everything leaves as little space as one that is nearly full.
         let window = window.map_or(used, |window| window.min(used)).max(1);
         let head = self.conversation.history().n_context();
         let tail = match self.tail(window, used) {
@@ -252,7 +251,7 @@ impl Agent {
         }
         let room = self.gauge.window(&self.client).unwrap_or(u64::MAX);
         let asked = self
-            .sum_up(
+            .request_summary(
                 (room, used),
                 focus,
                 self.options.time(),
@@ -260,7 +259,7 @@ impl Agent {
                 interrupt,
             )
             .await;
-        let Some(Words(words)) = asked else {
+        let Some(SummaryText(words)) = asked else {
             return (usage, false);
         };
         let past = self.conversation.history().clone();
@@ -271,26 +270,25 @@ impl Agent {
         (usage, after < used)
     }
 
-    /// Asks the model for the words of a summary; `None`: a hook forbids it, or somebody ended it.
-    async fn sum_up(
+    /// Requests the model's part of a summary; `None` if a hook forbids it, or it was interrupted.
+    async fn request_summary(
         &mut self,
         fullness: (u64, u64),
         focus: &str,
         within: Duration,
         usage: &mut Usage,
         interrupt: &Interrupt,
-    ) -> Option<Words> {
+    ) -> Option<SummaryText> {
         if !self.before_summary(interrupt.run()).await {
             return None;
         }
         let words = self
             .summarize(fullness, focus, within, usage, interrupt)
             .await;
-        (!interrupt.is_ended()).then_some(Words(words))
+        (!interrupt.is_ended()).then_some(SummaryText(words))
     }
 
-    /// Returns how many tokens the conversation is, and how many the model reads at once, where
-    /// that is known.
+    /// Returns how many tokens the conversation has, and the size of the window if known.
     #[boxed]
     pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
         let used = self
@@ -300,12 +298,12 @@ impl Agent {
         (used, self.gauge.window(&self.client))
     }
 
-    /// Makes room for a last answer of so many tokens without asking the model for anything else;
-    /// `said` is what a refusal told.
+    /// Makes space for a final answer of so many tokens without another request to the model;
+    /// `said` holds the sizes from a refusal.
     pub(super) async fn make_last_room(
         &mut self,
         tokens: u64,
-        said: Option<Said>,
+        said: Option<ReportedSizes>,
         interrupt: &Interrupt,
     ) {
         let cancel = interrupt.run().clone();
@@ -323,37 +321,36 @@ impl Agent {
             return;
         }
         let window = window.unwrap_or(used).max(1);
-        let mut now = self.set_aside(window, 1, used, &cancel).await;
+        let mut now = self.evict_old_results(window, 1, used, &cancel).await;
         if now > most {
             now = self.shorten_unread(most, now, &cancel).await;
         }
         if now > most {
-            self.set_aside(window, 0, now, &cancel).await;
+            self.evict_old_results(window, 0, now, &cancel).await;
         }
     }
 
-    /// Returns how long an answer the window holds beside the conversation, where it is known; a
-    /// short one is tried in any case.
+    /// Returns the maximum length of an answer that still fits into the window, if known; a short
+    /// one is tried in any case.
     pub(super) async fn room_for_answer(&mut self, interrupt: &Interrupt) -> Option<u64> {
         let (used, window) = self.fullness(interrupt).await;
         Some(window?.saturating_sub(used).max(LEAST_ANSWER))
     }
 
-    /// Returns whether the window holds the shortest answer beside the conversation.
-    pub(super) async fn holds_an_answer(&mut self, interrupt: &Interrupt) -> bool {
+    /// Returns whether the shortest answer still fits into the window.
+    pub(super) async fn has_room_for_answer(&mut self, interrupt: &Interrupt) -> bool {
         let (used, window) = self.fullness(interrupt).await;
         window.is_none_or(|window| used.saturating_add(LEAST_ANSWER) <= window)
     }
 
-    /// Says why a full window ends the task, and what helps.
+    /// Warns that a full window ends the task, and says what helps.
     pub(super) async fn warn_of_full_window(&mut self, interrupt: &Interrupt) {
         let (used, window) = self.fullness(interrupt).await;
         let window =
             window.map_or_else(|| "fewer than that".to_owned(), |window| window.to_string());
         let message = format!(
-            "the conversation is {used} tokens, the model reads {window} at once with its answer, and no more room could be made: a shorter \
-             task, fewer files or `--tools small` makes it shorter; else give the model server a larger window, and say so in `llm.context` \
-             where that is set"
+            "the conversation has {used} tokens, the window including the answer {window}, and it cannot be compacted further: shorten the \
+             task, use fewer files or `--tools small`; or give the model server a larger window, and adapt `llm.context` if it is set"
         );
         self.emit(Kind::Warning { message });
     }
@@ -369,7 +366,7 @@ impl Agent {
     }
 }
 
-/// Returns how many tokens a conversation may be for an answer to fit beside it.
+/// Returns the maximum size of a conversation that leaves space for an answer.
 fn with_answer(window: u64) -> u64 {
     window.saturating_sub((window / 8).clamp(LEAST_ANSWER, ANSWER_MAX))
 }

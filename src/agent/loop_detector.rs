@@ -1,4 +1,4 @@
-//! Notices a model that goes round in circles: it is told so first, then the run ends.
+//! Detects a model that repeats itself: the model is told first, then the run ends.
 
 use std::collections::VecDeque;
 use std::hash::DefaultHasher;
@@ -8,43 +8,44 @@ use std::hash::Hasher;
 use super::Options;
 use super::summary::NOTE;
 
-/// The longest circle that is looked for, in answers.
+/// The longest cycle that is detected, in answers.
 const MAX_PERIOD: usize = 4;
-/// Answers that are remembered: enough for the longest circle at any sensible setting.
+/// Number of remembered answers: enough for the longest cycle at any sensible setting.
 const MAX_STEPS: usize = 256;
-/// What stands before the cursor in the result of a search.
+/// Precedes the cursor in the result of a search.
 const CURSOR: &str = "from_cursor \"";
 
-/// One call and what came of it.
+/// One call and its result.
 #[derive(Clone, Debug)]
-pub(super) struct Done {
+pub(super) struct CallResult {
     /// Equal for calls that mean the same, however their arguments are written.
     pub(super) canonical: String,
-    /// The call as people read it.
+    /// The call as shown to users.
     pub(super) shown: String,
-    /// What the model read.
+    /// The text that the model read.
     pub(super) result: String,
     pub(super) has_failed: bool,
-    /// What was wrong with the call itself, not what a command said: equal for the same mistake.
+    /// What was wrong with the call itself, as opposed to a command's failure: equal for the same
+    /// mistake.
     pub(super) fault: Option<String>,
 }
 
-/// What the last answers come to.
+/// The detector's conclusion from the last answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
-    /// Something new is being tried.
+    /// The model is trying something new.
     Moving,
-    /// Words for the model.
+    /// A message to the model.
     Nudge(String),
-    /// Why the run ends.
+    /// The reason to end the run.
     Stuck(String),
 }
 
-/// The calls of a task, answer by answer.
+/// Records the calls of a task, answer by answer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stuck {
+pub(super) struct LoopDetector {
     steps: VecDeque<Step>,
-    /// The model was told of the circle that it is in.
+    /// The model was told about the current cycle.
     is_told: bool,
 }
 
@@ -53,15 +54,15 @@ struct Step {
     calls: u64,
     results: u64,
     has_failed: bool,
-    /// The mistake, where every call of the answer made the same one.
+    /// The mistake, if every call of the answer made the same one.
     fault: Option<String>,
     shown: String,
 }
 
-/// How often something happened, from which number on the model is told, and at which the run ends;
-/// 0 is never.
+/// How often something was repeated, and the counts at which the model is told and the run ends; 0
+/// is never.
 #[derive(Clone, Copy)]
-struct Count {
+struct Repetition {
     n: usize,
     tell_at: usize,
     end_at: usize,
@@ -69,7 +70,7 @@ struct Count {
     differs: bool,
 }
 
-impl Count {
+impl Repetition {
     fn ends(self) -> bool {
         self.end_at > 0 && self.n >= self.end_at
     }
@@ -79,15 +80,15 @@ impl Count {
     }
 }
 
-impl Stuck {
-    /// Takes the calls of one answer with their results.
-    pub(super) fn take(&mut self, done: &[Done], options: &Options) -> Finding {
+impl LoopDetector {
+    /// Records the calls of one answer with their results.
+    pub(super) fn take(&mut self, done: &[CallResult], options: &Options) -> Finding {
         if self.steps.len() == MAX_STEPS {
             self.steps.pop_front();
         }
         self.steps.push_back(Step::of(done));
         let mut finding = Finding::Moving;
-        for (period, count) in self.circles(options) {
+        for (period, count) in self.repetitions(options) {
             let how = if self.has_failed(period) {
                 "and failed each time"
             } else if count.differs {
@@ -97,7 +98,7 @@ impl Stuck {
             };
             let what = self.describe(period, count.n);
             if count.ends() {
-                return Finding::Stuck(format!("the model goes round in circles: {what} {how}"));
+                return Finding::Stuck(format!("the model is stuck in a loop: {what} {how}"));
             }
             if count.tells() && finding == Finding::Moving {
                 let advice = if count.differs {
@@ -130,8 +131,8 @@ impl Stuck {
         if was_told { Finding::Moving } else { finding }
     }
 
-    /// Returns how often the last answers went round, for each length of a circle.
-    fn circles(&self, options: &Options) -> Vec<(usize, Count)> {
+    /// Returns how often the last answers were repeated, for each cycle length.
+    fn repetitions(&self, options: &Options) -> Vec<(usize, Repetition)> {
         let at = |n: u32| n as usize;
         let mut counts = Vec::new();
         for period in 1..=MAX_PERIOD.min(self.steps.len()) {
@@ -139,7 +140,7 @@ impl Stuck {
             if self.has_failed(period) {
                 counts.push((
                     period,
-                    Count {
+                    Repetition {
                         n: alike,
                         tell_at: at(options.redirect_at),
                         end_at: at(options.break_at),
@@ -152,17 +153,17 @@ impl Stuck {
             let end_at = at(options.abort_at);
             counts.push((
                 period,
-                Count {
+                Repetition {
                     n: same,
                     tell_at: end_at.saturating_sub(1),
                     end_at,
                     differs: false,
                 },
             ));
-            // Looking again and again until something has changed is work, up to a point.
+            // Polling until something changes is work, up to a point.
             counts.push((
                 period,
-                Count {
+                Repetition {
                     n: alike,
                     tell_at: (end_at * 2).saturating_sub(1),
                     end_at: end_at * 4,
@@ -173,7 +174,7 @@ impl Stuck {
         counts
     }
 
-    /// Returns how often the last so many answers came one after the other.
+    /// Returns how often the last `period` answers were repeated.
     fn repeats(&self, period: usize, same: impl Fn(&Step, &Step) -> bool) -> usize {
         let steps = &self.steps;
         let run = (period..steps.len())
@@ -191,8 +192,8 @@ impl Stuck {
             .any(|step| step.has_failed)
     }
 
-    /// Counts the last answers that failed alike, whatever they called with.
-    fn faults(&self, options: &Options) -> Count {
+    /// Counts the last answers that failed alike, whatever their arguments.
+    fn faults(&self, options: &Options) -> Repetition {
         let last = self.steps.back().and_then(|step| step.fault.as_ref());
         let n = if last.is_some() {
             self.steps
@@ -203,7 +204,7 @@ impl Stuck {
         } else {
             0
         };
-        Count {
+        Repetition {
             n,
             tell_at: options.redirect_at as usize,
             end_at: options.break_at as usize,
@@ -234,8 +235,8 @@ impl Stuck {
 }
 
 impl Step {
-    fn of(done: &[Done]) -> Self {
-        let hash = |part: &dyn Fn(&Done) -> String| {
+    fn of(done: &[CallResult]) -> Self {
+        let hash = |part: &dyn Fn(&CallResult) -> String| {
             let mut hasher = DefaultHasher::new();
             for one in done {
                 part(one).hash(&mut hasher);
@@ -261,7 +262,7 @@ impl Step {
     }
 }
 
-/// Returns a result without the number of its cursor, which each search counts up.
+/// Returns a result without its cursor number, which increases with each search.
 fn without_cursor(result: &str) -> String {
     let Some((before, behind)) = result.rsplit_once(CURSOR) else {
         return result.to_owned();
@@ -276,16 +277,16 @@ fn without_cursor(result: &str) -> String {
 mod tests {
     use super::*;
 
-    /// One answer per character: small letters succeed, capitals fail; a digit behind it is another
-    /// result.
+    /// One answer per character: lower-case letters succeed, upper-case ones fail; a digit after it
+    /// is another result.
     #[track_caller]
     fn check(script: &str, expected: &str) {
-        let mut stuck = Stuck::default();
+        let mut stuck = LoopDetector::default();
         let mut found = String::new();
         for step in script.split(' ') {
             let letter = &step[..1];
             let has_failed = letter.chars().all(char::is_uppercase);
-            let done = Done {
+            let done = CallResult {
                 canonical: letter.into(),
                 shown: letter.into(),
                 result: step.into(),
@@ -302,21 +303,21 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_succeeds_to_no_new_effect_is_stopped_at_the_third() {
+    fn a_successful_call_without_effect_is_stopped_at_the_third() {
         check("a a a", ".n!");
         check("a b a c a d", "......");
         check("a a b a a", ".n..n");
     }
 
     #[test]
-    fn a_call_that_fails_is_redirected_at_the_third_and_stopped_at_the_fourth() {
+    fn a_failing_call_is_redirected_at_the_third_and_stopped_at_the_fourth() {
         check("A A A A", "..n!");
         check("A1 A2 A3 A4", "..n!");
         check("A A b A A", ".....");
     }
 
     #[test]
-    fn one_that_brings_something_new_has_more_patience() {
+    fn calls_with_new_results_are_allowed_more_repetitions() {
         check("a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12", "....n......!");
         let options = Options::default();
         let found = words(&["a1", "a2", "a3", "a4", "a5"], &options);
@@ -329,10 +330,10 @@ mod tests {
         );
     }
 
-    /// Returns what is found last.
+    /// Returns the last finding.
     fn words(results: &[&str], options: &Options) -> Finding {
-        let mut stuck = Stuck::default();
-        let done = |result: &&str| Done {
+        let mut stuck = LoopDetector::default();
+        let done = |result: &&str| CallResult {
             canonical: "a".into(),
             shown: "a".into(),
             result: (*result).into(),
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_of_two_to_four_answers_are_found() {
+    fn cycles_of_two_to_four_answers_are_found() {
         check("a b a b a b", "...n.!");
         check("a b c a b c a b c", ".....n..!");
         check("a b c d a b c d a b c d", ".......n...!");
@@ -354,11 +355,11 @@ mod tests {
     }
 
     #[test]
-    fn the_same_mistake_with_other_arguments_is_one_too() {
-        let mut stuck = Stuck::default();
+    fn the_same_mistake_with_other_arguments_counts() {
+        let mut stuck = LoopDetector::default();
         let fault = |n: u32, fault: &str| {
             let canonical = format!("fly {n}");
-            Done {
+            CallResult {
                 shown: canonical.clone(),
                 canonical,
                 result: format!("{fault}: {n}"),
@@ -382,7 +383,7 @@ mod tests {
             ),
             "{found:?}"
         );
-        let mut stuck = Stuck::default();
+        let mut stuck = LoopDetector::default();
         for n in 0..8 {
             assert_eq!(
                 stuck.take(&[fault(n, &format!("wrong in another way: {n}"))], &options),
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn searches_that_find_the_same_are_the_same_whatever_their_cursors_are_called() {
+    fn searches_with_equal_results_are_equal_despite_their_cursors() {
         let found = |n: u32| {
             format!("a.rs:1: x\n[read these files with read_file from_cursor \"grep-{n}\"]")
         };
@@ -409,16 +410,16 @@ mod tests {
     }
 
     #[test]
-    fn zero_switches_it_off() {
+    fn zero_disables_loop_detection() {
         let options = Options {
             redirect_at: 0,
             break_at: 0,
             abort_at: 0,
             ..Options::default()
         };
-        let mut stuck = Stuck::default();
+        let mut stuck = LoopDetector::default();
         for has_failed in [false, true].repeat(20).into_iter().chain([true; 20]) {
-            let done = Done {
+            let done = CallResult {
                 canonical: "a".into(),
                 shown: "a".into(),
                 result: "a".into(),

@@ -1,5 +1,5 @@
-//! Instructions that look as if they were followed and are not: files in folders, and names in
-//! another case.
+//! Detects instruction files that look as if they were followed and are not: those in folders, and
+//! names in another case.
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,13 +13,14 @@ use podbay_wire::INSTRUCTIONS;
 use podbay_wire::OTHER_INSTRUCTIONS;
 use podbay_wire::Output;
 
-/// Files that are named.
+/// Maximum number of files named.
 const MOST_NAMED: usize = 3;
 
-/// Files that are looked for, which is enough to say that there are more.
+/// Maximum number of files searched for, enough to say that there are more.
 const MOST_FOUND: u32 = 100;
 
-/// Looks for them and says which there are; `followed` are the files that are, by whichever names.
+/// Searches for them and returns the warning; `followed` are the files that are followed, under all
+/// their names.
 pub(super) async fn warning(
     pipeline: &Pipeline,
     followed: &[&BytesPath],
@@ -42,7 +43,7 @@ pub(super) async fn warning(
     Ok(said(found.paths, followed))
 }
 
-/// The names that files at the top of a project have.
+/// The file names that are followed at the top of a project.
 fn names() -> impl Iterator<Item = &'static str> {
     [INSTRUCTIONS]
         .into_iter()
@@ -50,7 +51,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.contains('/'))
 }
 
-/// Returns a pattern for a name, however its letters are written.
+/// Returns a case-insensitive pattern for a name.
 fn in_any_case(name: &str) -> String {
     let either = |letter: char| {
         if letter.is_ascii_alphabetic() {
@@ -67,7 +68,7 @@ fn in_any_case(name: &str) -> String {
 }
 
 fn said(mut found: Vec<BytesPath>, followed: &[&BytesPath]) -> Option<String> {
-    // Of those at the top by their very names it is said one by one.
+    // Files at the top with exactly these names are reported one by one.
     found.retain(|path| {
         !followed.contains(&path) && !names().any(|name| path.as_bytes() == name.as_bytes())
     });
@@ -81,7 +82,7 @@ fn said(mut found: Vec<BytesPath>, followed: &[&BytesPath]) -> Option<String> {
     let is = if found.len() == 1 { "is" } else { "are" };
     (!found.is_empty()).then(|| {
         format!(
-            "{} {is} not followed: only {INSTRUCTIONS} and {} at the top of the project are, by these very names",
+            "{} {is} not followed: only {INSTRUCTIONS} and {} at the top of the project are, with exactly these names",
             named.join(", "),
             OTHER_INSTRUCTIONS[0]
         )
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_folder_or_in_another_case_is_named() {
+    fn instructions_in_folders_or_another_case_are_named() {
         check(&["agents.md"], Some("agents.md is"));
         check(&["AGENTS.md", "sub/AGENTS.md"], Some("sub/AGENTS.md is"));
         check(

@@ -1,4 +1,4 @@
-//! What the person runs and looks at in the session's sandbox themselves.
+//! Commands that the user runs in the session's sandbox themselves.
 
 use async_recursion::async_recursion as boxed;
 
@@ -9,32 +9,32 @@ use podbay_event::CallStatus;
 use podbay_event::ToolCall;
 use podbay_tools::Pipeline;
 
-/// What came of a command of the person's own.
+/// The result of a user's command.
 #[derive(Debug)]
-pub struct ByHand {
+pub struct UserCommand {
     pub status: CallStatus,
-    /// Something of it was carried out.
+    /// Some of it was executed.
     pub has_begun: bool,
-    /// What the person reads of it; of a command the model does too, with their next message.
+    /// The output for the user; the model reads a command's output too, with the next message.
     pub text: String,
 }
 
 impl Agent {
-    /// Returns the pipeline that its calls go through.
+    /// Returns the pipeline of the agent's calls.
     pub fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
 
-    /// Runs a command that the person typed, through the pipeline like every call; the model is
-    /// told of it before their next words.
+    /// Runs a command typed by the user through the pipeline, like every call; the model is told
+    /// about it before the next message.
     #[boxed]
     pub async fn run_by_hand(
         &mut self,
         command: &str,
         interrupt: &Interrupt,
-    ) -> Result<ByHand, Failure> {
+    ) -> Result<UserCommand, Failure> {
         let ran = self
-            .call_by_hand(
+            .call_for_user(
                 "bash",
                 &serde_json::json!({ "command": command }),
                 interrupt,
@@ -47,38 +47,38 @@ impl Agent {
         Ok(ran)
     }
 
-    /// Looks at the folders below one for the person, through the pipeline like every call. Without
-    /// a path it is the project.
+    /// Lists the folder tree below `path` for the user, through the pipeline like every call.
+    /// Without a path it is the project.
     #[boxed]
     pub async fn tree_by_hand(
         &mut self,
         path: &str,
         interrupt: &Interrupt,
-    ) -> Result<ByHand, Failure> {
+    ) -> Result<UserCommand, Failure> {
         let arguments = if path.is_empty() {
             serde_json::json!({})
         } else {
             serde_json::json!({ "path": path })
         };
-        self.call_by_hand("tree", &arguments, interrupt).await
+        self.call_for_user("tree", &arguments, interrupt).await
     }
 
-    async fn call_by_hand(
+    async fn call_for_user(
         &mut self,
         tool: &str,
         arguments: &serde_json::Value,
         interrupt: &Interrupt,
-    ) -> Result<ByHand, Failure> {
-        self.n_by_hand += 1;
+    ) -> Result<UserCommand, Failure> {
+        self.n_user_commands += 1;
         let call = ToolCall {
-            id: format!("hand-{}", self.n_by_hand),
+            id: format!("hand-{}", self.n_user_commands),
             name: tool.to_owned(),
             arguments: arguments.to_string(),
         };
         let finished = self.pipeline.run_by_hand(&call, &interrupt.step()).await;
         interrupt.idle();
         let finished = finished.map_err(Failure::Sandbox)?;
-        Ok(ByHand {
+        Ok(UserCommand {
             status: finished.status,
             has_begun: finished.has_begun,
             text: finished.text,

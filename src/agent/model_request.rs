@@ -1,4 +1,4 @@
-//! One request and what is recorded of it.
+//! One request to the model, and what is recorded about it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use std::time::Instant;
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
+use super::answer_text::text_beside_calls;
 use super::budget::LEAST_ANSWER;
-use super::budget::last_word;
-use super::early::Starter;
-use super::gauge;
-use super::last_words::before_call;
+use super::budget::limit_message;
+use super::early_calls::EarlyCalls;
 use super::task::Task;
+use super::window_gauge;
 use podbay_event::GIVEN_UP;
 use podbay_event::Kind;
 use podbay_event::LimitKind;
@@ -26,17 +26,16 @@ use podbay_llm::Reply;
 use podbay_llm::Request;
 use podbay_llm::Update;
 
-/// Said where the last words of a task that met a limit have no end.
-const INCOMPLETE: &str =
-    "the last answer is incomplete: it reached the most tokens that it may have";
-/// So many tokens are kept free for a last answer where the window is nearly full.
+/// The warning if the final answer of a task at its limit was truncated.
+const INCOMPLETE: &str = "the last answer is incomplete: it reached its token limit";
+/// Tokens reserved for a final answer when the window is nearly full.
 const SHORT: u64 = 512;
-/// What is waited for, as bars call it.
+/// Labels of progress bars.
 const LOADS: &str = "the model server loads its model";
 const AWAY: &str = "waiting for the model server";
 
 impl Agent {
-    /// Lets the model say where things stand, without tools. That it fails now is no news worth an
+    /// Requests a summary of the state without tools. A failure at this point is not reported as an
     /// error of its own.
     pub(super) async fn last_answer(
         &mut self,
@@ -46,14 +45,14 @@ impl Agent {
         interrupt: &Interrupt,
     ) -> Option<Failure> {
         if kind == LimitKind::Context {
-            // There is no room for another word; what was said last stands.
+            // There is no space for another answer; the last one stands.
             return None;
         }
         if self.options.max_turns > 0 && task.spent.turns >= self.options.max_turns {
             // The only turn was the last one.
             return None;
         }
-        self.note(&last_word(kind, text));
+        self.note(&limit_message(kind, text));
         let max_tokens = self.last_answer_tokens();
         self.make_last_room(max_tokens.min(SHORT), None, interrupt)
             .await;
@@ -61,7 +60,7 @@ impl Agent {
             .left(task, interrupt)
             .await
             .map(|(_, left)| left.max(LEAST_ANSWER));
-        let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
+        let (held, was_held) = (self.quirks.is_held, self.quirks.was_held);
         let request = Request {
             no_tools: true,
             held,
@@ -100,18 +99,19 @@ impl Agent {
                         message: "the model server's content filter cut the last answer".to_owned(),
                     });
                 }
-                let words = before_call(
+                let words = text_beside_calls(
                     reply.written.as_ref().unwrap_or(&reply.text),
                     self.conversation.prompt().known(),
                 );
                 if words.is_some() {
                     self.emit(Kind::Warning {
-                        message: "the last answer ends with a call, which is not carried out"
+                        message: "the last answer ends with a call, which is not executed"
                             .to_owned(),
                     });
                 }
                 let said = words.unwrap_or(reply.text);
-                // Half an answer from before is more than none, and so are words that are no call.
+                // A partial answer from before is better than none, and so is text that is not a
+                // call.
                 let is_said = !said.trim().is_empty();
                 if is_said {
                     task.response = said;
@@ -143,7 +143,7 @@ impl Agent {
         }
     }
 
-    /// Sends the conversation and records what comes back.
+    /// Sends the conversation and records the reply.
     pub(super) async fn ask(
         &mut self,
         task: &mut Task,
@@ -154,7 +154,7 @@ impl Agent {
         let begun = Instant::now();
         let sink = Arc::clone(&self.sink);
         let cancel = interrupt.step();
-        let mut early = Starter::new(&self.pipeline, &self.places, &cancel);
+        let mut early = EarlyCalls::new(&self.pipeline, &self.places, &cancel);
         let mut awaited = None;
         let mut show = |update: Update| {
             match &update {
@@ -195,7 +195,7 @@ impl Agent {
             )
             .await;
         if let Some(task) = awaited {
-            // A wait that brought nothing is not done.
+            // A failed wait is not reported as done.
             let is_in_vain = outcome.as_ref().map_or_else(
                 |error| error.partial().is_none(),
                 |reply| reply.finish == Finish::Interrupted,
@@ -205,15 +205,15 @@ impl Agent {
         interrupt.idle();
         let (mut reply, error) = match outcome {
             Ok(reply) => (reply, None),
-            // What came before it broke off was shown, so it is recorded too.
+            // The part received before the failure was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
-        self.take_as_text(task, &mut reply);
+        self.treat_as_text(task, &mut reply);
         let n_bytes = self.conversation.prompt().n_bytes();
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
         if interrupted || request.no_tools || reply.finish == Finish::ContentFilter {
-            // They will not be carried out, and a conversation in which a call has no result is
-            // refused.
+            // They will not be executed, and servers refuse a conversation in which a call has no
+            // result.
             reply.calls.clear();
         }
         task.early = early.end(&reply.calls).await;
@@ -235,8 +235,9 @@ impl Agent {
                 self.conversation.push(reply.message());
             }
         }
-        // A figure that cannot be true says nothing; the conversation is counted otherwise then.
-        if error.is_none() && gauge::is_possible(&reply.usage, self.gauge.told(&self.client)) {
+        // An impossible count is ignored; the conversation is then estimated.
+        if error.is_none() && window_gauge::is_possible(&reply.usage, self.gauge.told(&self.client))
+        {
             self.warn_of_truncation(n_bytes, reply.usage.prompt);
             self.gauge
                 .counted(&reply.usage, n_bytes, self.conversation.prompt().n_bytes());
@@ -244,25 +245,25 @@ impl Agent {
         error.map_or(Ok(reply), Err)
     }
 
-    /// Says so where the server counts less of a conversation that only grew: it may read no more
-    /// than its end.
+    /// Warns if the server counts fewer tokens for a conversation that only grew: it may read only
+    /// the end of it.
     fn warn_of_truncation(&mut self, n_bytes: usize, prompt: u64) {
         let prompt_now = self.conversation.prompt();
         if prompt_now.replays_thinking() {
-            // Its template may leave old thoughts out, and it refuses what is too long.
+            // Its template may drop old reasoning, and it refuses what is too long.
             return;
         }
         if let Some(before) = self.gauge.shorter(n_bytes, prompt) {
             let message = format!(
-                "the model server counted {prompt} tokens in a conversation of which it had counted {before} before: it seems to leave out the \
-                 beginning without a word. Give its model a larger window (Ollama: `num_ctx` or OLLAMA_CONTEXT_LENGTH) and say in \
-                 `llm.context` how large it is"
+                "the model server counted {prompt} tokens in a conversation of which it had counted {before} before: it seems to drop the \
+                 beginning silently. Give its model a larger window (Ollama: `num_ctx` or OLLAMA_CONTEXT_LENGTH) and set \
+                 `llm.context` to its size"
             );
             self.emit(Kind::Warning { message });
         }
     }
 
-    /// Returns what an answer used: as the server counted, else as its bytes tell.
+    /// Returns an answer's usage: as counted by the server, else estimated from its size.
     pub(super) fn usage_of(&self, prompt: &Prompt, reply: &Reply) -> Usage {
         match reply.usage.total() {
             0 => self.client.options().price.priced(estimate(prompt, reply)),
@@ -270,8 +271,7 @@ impl Agent {
         }
     }
 
-    /// Returns how long a last answer may be: a few paragraphs, unless answers are to be shorter
-    /// still.
+    /// Returns the token limit of a final answer: a few paragraphs, unless the options allow less.
     fn last_answer_tokens(&self) -> u64 {
         let set = self
             .client
@@ -292,13 +292,13 @@ impl Agent {
     }
 }
 
-/// Says that a pause is longer than the time there is: nothing is tried again behind it.
+/// Says that a pause exceeds the time left: there is no retry after it.
 pub(super) fn too_late(pause: Duration, left: Duration) -> String {
     let (pause, left) = (pause.as_secs_f64(), left.as_secs_f64());
-    format!("trying again in {pause:.1} s would be too late, as the time is over in {left:.1} s")
+    format!("a retry in {pause:.1} s would be too late: the time is over in {left:.1} s")
 }
 
-/// Says how long something was waited for, and how long it may be.
+/// Reports how long something has been waited for, and the limit.
 fn waiting(task: &str, waited: Duration, most: Option<Duration>) -> Kind {
     let total = most.map(|most| most.as_secs());
     let done = waited.as_secs().min(total.unwrap_or(u64::MAX));
@@ -312,7 +312,7 @@ fn waiting(task: &str, waited: Duration, most: Option<Duration>) -> Kind {
     })
 }
 
-/// Says that it is no longer waited for, and how that ended where it brought nothing.
+/// Reports the end of a wait, with the outcome if it failed.
 fn waited_for(task: &str, how: &str) -> Kind {
     let (task, detail) = (task.to_owned(), how.to_owned());
     Kind::Progress(Progress {
@@ -325,13 +325,13 @@ fn waited_for(task: &str, how: &str) -> Kind {
     })
 }
 
-/// Returns what is said of an update.
+/// Returns the events for an update.
 fn shown(update: Update) -> Vec<Kind> {
     let kind = match update {
         Update::Text(text) => Kind::TextDelta { text },
         Update::Thinking(text) => Kind::ThinkingDelta { text },
         Update::CallStarted { .. } | Update::CallReady(_) => return Vec::new(),
-        // What is read in a moment needs no bar.
+        // A short prefill needs no progress bar.
         Update::Prefill { total, .. } if total < 1024 => return Vec::new(),
         Update::Prefill { done, total } => Kind::Progress(Progress {
             task: "the model reads".to_owned(),
@@ -379,7 +379,7 @@ fn shown(update: Update) -> Vec<Kind> {
     vec![kind]
 }
 
-/// Counts four bytes a token where the server counts nothing.
+/// Estimates one token per four bytes if the server counts nothing.
 fn estimate(prompt: &Prompt, reply: &Reply) -> Usage {
     let written = reply.text.len()
         + reply.thinking.len()

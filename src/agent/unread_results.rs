@@ -1,28 +1,28 @@
-//! Results that the model has not read yet: it asked for them, so no summary stands for them. Where
-//! they are too long for the window each loses its middle, the longest ones first.
+//! Shortens results that the model has not read yet: it asked for them, so a summary cannot replace
+//! them. If they are too long for the window each loses its middle, the longest ones first.
 
 use podbay_llm::Message;
 use podbay_session::History;
 
-/// What is left of a result at the least, in bytes.
+/// Minimum size that a result keeps, in bytes.
 const LEAST: usize = 600;
-/// What the words in the place of a middle take, in bytes.
+/// Size of the notice that replaces a middle, in bytes.
 const WORDS: usize = 160;
 
 /// A result that is too long, and how much of it may stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TooLong {
+pub(super) struct LongResult {
     pub(super) call: String,
     pub(super) text: String,
-    /// In bytes, of its text and the words about what is left out.
+    /// In bytes, including the notice about what is left out.
     pub(super) most: usize,
 }
 
-impl TooLong {
-    /// Returns what stays of it; `id` is that of the artifact which has all of it.
+impl LongResult {
+    /// Returns the shortened text; `id` is the artifact with the complete one.
     pub(super) fn shortened(&self, id: &str) -> String {
         let most = self.most.saturating_sub(WORDS);
-        // A line that is whole says more than two halves, where lines are short.
+        // With short lines, a complete line says more than two halves.
         let head = self.text.floor_char_boundary(most * 2 / 3);
         let head = self.text[..head]
             .rfind('\n')
@@ -43,8 +43,8 @@ impl TooLong {
     }
 }
 
-/// Returns how many messages at the end no request has shown to the model: its last answer, with
-/// what came of its calls. None where nothing came of it.
+/// Returns how many messages at the end were not yet sent to the model: its last answer, with the
+/// results of its calls. None if there were no results.
 pub(super) fn count(history: &History) -> usize {
     let n_behind = history
         .messages()
@@ -59,9 +59,9 @@ pub(super) fn count(history: &History) -> usize {
     if has_result { n_behind + 1 } else { 0 }
 }
 
-/// Returns which of these results are to be shortened to how much, so that all of them together
-/// lose so many bytes, as far as they can.
-pub(super) fn too_long(history: &History, n_bytes: usize) -> Vec<TooLong> {
+/// Returns which of these results to shorten to which size, so that together they lose `n_bytes`,
+/// as far as possible.
+pub(super) fn too_long(history: &History, n_bytes: usize) -> Vec<LongResult> {
     let results: Vec<(&String, &String)> = history
         .messages()
         .rev()
@@ -84,7 +84,7 @@ pub(super) fn too_long(history: &History, n_bytes: usize) -> Vec<TooLong> {
         .rev()
         .filter(|(_, text)| is_too_long(text));
     found
-        .map(|(call, text)| TooLong {
+        .map(|(call, text)| LongResult {
             call: call.clone(),
             text: text.clone(),
             most,
@@ -92,7 +92,7 @@ pub(super) fn too_long(history: &History, n_bytes: usize) -> Vec<TooLong> {
         .collect()
 }
 
-/// Returns the length that none of these may pass for all together to lose so many bytes.
+/// Returns the maximum length with which all of them together lose `n_bytes`.
 fn most(mut sizes: Vec<usize>, n_bytes: usize) -> usize {
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let mut above = 0;
@@ -100,7 +100,7 @@ fn most(mut sizes: Vec<usize>, n_bytes: usize) -> usize {
         above += size;
         let n = at + 1;
         let next = sizes.get(n).copied().unwrap_or(0);
-        // Cut down to the next one's length these lose enough.
+        // Truncated to the next one's length these lose enough.
         if above - next * n >= n_bytes {
             return ((above - n_bytes) / n).max(LEAST);
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_the_last_answer_is_unread_until_the_next_one() {
+    fn the_last_answers_results_are_unread_until_the_next_one() {
         let mut history = history(&["one", "two"]);
         assert_eq!(count(&history), 3);
         history.push(Message::user("Note from Podbay: go on"));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_lose_their_middles_and_the_others_stay() {
+    fn the_longest_results_lose_their_middles_and_others_stay() {
         let (long, short) = ("a line of it\n".repeat(1000), "short\n".repeat(100));
         let history = history(&[&long, &short, &long]);
         let found = too_long(&history, 20_000);
@@ -185,7 +185,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(soak::whole_or(256, 16)))]
         #[test]
-        fn as_much_goes_as_has_to(texts in prop::collection::vec("[a-zé\n]{0,5000}", 1..8), share in 0..100_usize) {
+        fn results_lose_as_much_as_needed(texts in prop::collection::vec("[a-zé\n]{0,5000}", 1..8), share in 0..100_usize) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let (history, all) = (history(&texts), texts.iter().map(|text| text.len()).sum::<usize>());
             let n_bytes = all * share / 100;
@@ -196,7 +196,7 @@ mod tests {
                 prop_assert!(short.len() < long.text.len() && short.len() <= long.most + WORDS, "{} {}", short.len(), long.most);
                 lost += long.text.len() - short.len();
             }
-            // What is hardly longer than its share stays whole.
+            // A result barely longer than its share stays complete.
             let whole = texts.len() * WORDS;
             prop_assert!(lost + whole >= n_bytes || found.iter().all(|long| long.most == LEAST), "{lost} of {n_bytes}");
         }

@@ -1,4 +1,4 @@
-//! Calls that begin while the model still writes its answer.
+//! Calls that start while the model is still writing its answer.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use podbay_llm::ReadyCall;
 use podbay_tools::EarlyCall;
 use podbay_tools::Pipeline;
 
-/// Begins the calls of one answer that need not wait for its end: those that only read, up to the
-/// first that may change something, since what is read behind that must be what it left.
-pub(super) struct Starter {
+/// Starts the calls of one answer that need not wait for its end: read-only ones, up to the first
+/// that may change something, since later reads must see its effect.
+pub(super) struct EarlyCalls {
     pipeline: Arc<Pipeline>,
     places: Arc<Semaphore>,
     cancel: CancellationToken,
     begun: Vec<EarlyCall>,
-    /// Something came that may change something.
+    /// A call that may change something has come.
     is_over: bool,
 }
 
-impl Starter {
-    /// The calls end with `cancel`; not more run at once than there are `places`.
+impl EarlyCalls {
+    /// The calls are cancelled by `cancel`; at most as many run at once as `places` has permits.
     pub(super) fn new(
         pipeline: &Arc<Pipeline>,
         places: &Arc<Semaphore>,
@@ -38,7 +38,7 @@ impl Starter {
         }
     }
 
-    /// Takes the next call of the answer.
+    /// Processes the next call of the answer.
     pub(super) fn take(&mut self, ready: &ReadyCall) {
         self.is_over |= !self.pipeline.runs_beside_others(ready.call());
         if self.is_over {
@@ -53,23 +53,23 @@ impl Starter {
         }
     }
 
-    /// Forgets the calls so far, none of which was begun: the answer is asked for again.
+    /// Forgets the calls so far, none of which was started: the answer is requested again.
     pub(super) fn anew(&mut self) {
         self.is_over = false;
     }
 
-    /// Returns those that the answer holds byte for byte, and takes the others back.
+    /// Returns those that the answer contains byte for byte, and cancels the others.
     pub(super) async fn end(self, calls: &[ToolCall]) -> Vec<EarlyCall> {
         let (meant, others) = self
             .begun
             .into_iter()
             .partition(|early| calls.contains(early.call()));
-        take_back(others).await;
+        cancel_all(others).await;
         meant
     }
 }
 
-/// Ends calls that are not to be carried out.
-pub(super) async fn take_back(begun: Vec<EarlyCall>) {
+/// Cancels calls whose results are not needed.
+pub(super) async fn cancel_all(begun: Vec<EarlyCall>) {
     futures::future::join_all(begun.into_iter().map(EarlyCall::take_back)).await;
 }

@@ -1,5 +1,5 @@
-//! What makes a conversation shorter: references in the place of long results, results without
-//! their middles, a summary.
+//! Shortens a conversation: references instead of long results, results without their middles, a
+//! summary.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::budget;
 use super::budget::LEAST_ANSWER;
 use super::budget::Spent;
 use super::summary;
-use super::summary::Parts;
-use super::unread;
+use super::summary::SummaryInput;
+use super::unread_results;
 use podbay_event::Evicted;
 use podbay_event::GIVEN_UP;
 use podbay_event::Kind;
@@ -26,15 +26,15 @@ use podbay_llm::Prompt;
 use podbay_llm::Request;
 use podbay_session::History;
 
-/// Share of the window that the messages kept as they are may take, in percent.
+/// Maximum percentage of the window for messages that are kept unchanged.
 const TAIL_PERCENT: u64 = 25;
-/// Results shorter than this are not worth setting aside, in bytes.
+/// Shorter results are not worth replacing, in bytes.
 const LEAST_EVICTED: usize = 600;
-/// Most tokens of a summary, and the share of the window it may take.
+/// Maximum tokens of a summary, and its maximum percentage of the window.
 const SUMMARY_MAX: u64 = 1024;
 
 impl Agent {
-    /// Returns whether a summary of these messages can free as much as counts.
+    /// Returns whether a summary of these messages can free enough.
     pub(super) fn is_worth_a_summary(&self, head: usize, tail: usize) -> bool {
         let messages = self
             .conversation
@@ -45,7 +45,7 @@ impl Agent {
         messages.map(size).sum::<usize>().saturating_mul(10) > self.conversation.prompt().n_bytes()
     }
 
-    /// Returns how many messages a summary would stand for.
+    /// Returns how many messages a summary would replace.
     pub(super) fn n_replaced(&self, head: usize, tail: usize) -> usize {
         self.conversation
             .history()
@@ -54,9 +54,9 @@ impl Agent {
             .saturating_sub(head + tail)
     }
 
-    /// Puts references in the place of long results that are older than the last `n_kept` answers;
-    /// returns how many tokens the conversation is then.
-    pub(super) async fn set_aside(
+    /// Replaces long results older than the last `n_kept` answers by references; returns the
+    /// conversation's tokens afterwards.
+    pub(super) async fn evict_old_results(
         &mut self,
         window: u64,
         n_kept: u32,
@@ -81,15 +81,15 @@ impl Agent {
         self.conversation.evict(&evicted);
         self.emit(Kind::ResultsEvicted { results: evicted });
         self.gauge
-            .shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
+            .record_shrink(before, n_bytes, self.conversation.prompt().n_bytes());
         self.gauge
             .used(&self.conversation, &self.client, cancel)
             .await
     }
 
-    /// Puts a summary of the past in the place of all messages but the first `head` and the last
-    /// `tail`; returns how many tokens the conversation is then. A summary is half as long as what
-    /// it stands for at the most, and none is taken that is no shorter.
+    /// Replaces all messages but the first `head` and the last `tail` by a summary; returns the
+    /// conversation's tokens afterwards. A summary is at most half as long as what it replaces, and
+    /// is used only if it is shorter.
     pub(super) async fn replace(
         &mut self,
         past: &History,
@@ -119,7 +119,7 @@ impl Agent {
         };
         let summary = summary::compose(
             past,
-            &Parts {
+            &SummaryInput {
                 words,
                 said: kept.as_deref(),
                 to_do: &to_do,
@@ -133,7 +133,7 @@ impl Agent {
         }
         self.conversation = shorter;
         self.gauge
-            .shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
+            .record_shrink(before, n_bytes, self.conversation.prompt().n_bytes());
         let after = self
             .gauge
             .used(&self.conversation, &self.client, cancel)
@@ -149,8 +149,7 @@ impl Agent {
         after
     }
 
-    /// Finds long results that are older than the last `n_kept` answers, and keeps each as an
-    /// artifact.
+    /// Finds long results older than the last `n_kept` answers, and stores each as an artifact.
     fn long_results(&self, window: u64, n_kept: u32) -> Vec<Evicted> {
         let history = self.conversation.history();
         let least = usize::try_from(window / 25)
@@ -164,7 +163,7 @@ impl Agent {
                 Message::ToolResult {
                     call, name, text, ..
                 } if n_answers >= n_kept && text.len() > least => {
-                    // What cannot be kept stays where it is.
+                    // A result that cannot be stored stays.
                     if let Some(id) = self.pipeline.keep(call, text) {
                         let text = format!(
                             "[this result of {name} was set aside to make room ({} bytes); read_file with path \"artifact:{id}\" shows it]",
@@ -183,12 +182,12 @@ impl Agent {
         evicted
     }
 
-    /// Returns how many messages at the end stay: those of the last answers, as far as they are
-    /// small enough.
+    /// Returns how many messages at the end stay: those of the last answers, if they are small
+    /// enough.
     pub(super) fn tail(&self, window: u64, used: u64) -> usize {
         let history = self.conversation.history();
-        // As many bytes as this conversation has for so many tokens: a page of digits may have one
-        // for each.
+        // By this conversation's ratio of bytes to tokens: a page of digits may have one byte per
+        // token.
         let n_bytes = self.conversation.prompt().n_bytes() as u64;
         let most = u128::from(window.saturating_mul(TAIL_PERCENT) / 100) * u128::from(n_bytes)
             / u128::from(used.max(1));
@@ -200,7 +199,7 @@ impl Agent {
         tails[last..].iter().find(fits).copied().unwrap_or(0)
     }
 
-    /// Has the model write its part of the summary; `None` where it cannot.
+    /// Requests the model's part of the summary; `None` if it fails.
     pub(super) async fn summarize(
         &self,
         (window, used): (u64, u64),
@@ -211,7 +210,7 @@ impl Agent {
     ) -> Option<String> {
         let max_tokens = SUMMARY_MAX.min(window / 8).max(32);
         let step = |finished| Progress {
-            task: "the model sums up the conversation".to_owned(),
+            task: "the model summarizes the conversation".to_owned(),
             done: 0,
             total: None,
             unit: Unit::Steps,
@@ -220,8 +219,7 @@ impl Agent {
         };
         self.emit(Kind::Progress(step(false)));
         let prompt = self.conversation.prompt();
-        // At the end of what the server has in its cache, where that fits; else of what it is told
-        // of it.
+        // After the cached conversation, if that fits; else from a transcript.
         let fits = used.saturating_add(max_tokens).saturating_add(200) < window;
         let asked = if fits {
             let mut prompt = prompt.clone();
@@ -253,7 +251,7 @@ impl Agent {
                 "tokens"
             };
             let message = format!(
-                "the budget of {budget} leaves no room for the model to sum up the conversation: a list of what was done stands in"
+                "the budget of {budget} is too small for the model to summarize the conversation: a list of what was done is used instead"
             );
             self.emit(Kind::Progress(Progress {
                 detail: GIVEN_UP.to_owned(),
@@ -262,7 +260,7 @@ impl Agent {
             self.emit(Kind::Warning { message });
             return None;
         }
-        let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
+        let (held, was_held) = (self.quirks.is_held, self.quirks.was_held);
         let request = Request {
             no_tools: true,
             held,
@@ -295,12 +293,12 @@ impl Agent {
                     .then_some(reply.text)
             }
             Err(error) => {
-                // What had come of it was read and written all the same.
+                // The part received before a failure was paid for all the same.
                 if let Some(partial) = error.partial() {
                     *usage += self.usage_of(&asked, partial);
                 }
                 let message = format!(
-                    "the model could not sum up the conversation, so a list of what was done stands in: {error}"
+                    "the model could not summarize the conversation, so a list of what was done is used instead: {error}"
                 );
                 self.emit(Kind::Warning { message });
                 None
@@ -308,8 +306,8 @@ impl Agent {
         }
     }
 
-    /// Takes the middles out of long results that the model has not read yet, until the
-    /// conversation is at most so many tokens; returns how many it is then.
+    /// Removes the middles of long results that the model has not read yet, until the conversation
+    /// has at most `most` tokens; returns its tokens afterwards.
     pub(super) async fn shorten_unread(
         &mut self,
         most: u64,
@@ -317,7 +315,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> u64 {
         let mut now = before;
-        // Dense text is more tokens than its bytes told.
+        // Dense text has more tokens than estimated from its bytes.
         for _ in 0..3 {
             if now <= most {
                 break;
@@ -334,9 +332,9 @@ impl Agent {
     }
 
     fn shortened(&self, n_bytes: usize) -> Vec<Evicted> {
-        let too_long = unread::too_long(self.conversation.history(), n_bytes);
-        // What cannot be kept stays as it is.
-        let kept = |long: &unread::TooLong| {
+        let too_long = unread_results::too_long(self.conversation.history(), n_bytes);
+        // A result that cannot be stored stays.
+        let kept = |long: &unread_results::LongResult| {
             let id = self.pipeline.keep(&long.call, &long.text)?;
             Some(Evicted {
                 call: long.call.clone(),
