@@ -1,4 +1,4 @@
-//! A request begins with the bytes of the one before, whatever is said.
+//! Property test: a request begins with the bytes of the one before, whatever messages are added.
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! A conversation as a server reads it.
+//! A conversation as the server reads it.
 
 #[cfg(test)]
 mod growth;
@@ -22,42 +22,41 @@ use podbay_event::ToolMode;
 
 /// A conversation as the server reads it: the JSON of its tools and messages, written once and only
 /// ever appended to.
-///
-/// A server that keeps its cache of a prompt re-reads only what differs, so equal conversations
-/// must be equal bytes: the JSON of `tools` and of the messages of one request is a prefix of the
-/// next one's. Two rules follow. Tools and system prompt never change (see
-/// [`Prompt::rebuilt`] for when they must). And user messages that follow one another become one
-/// message, but only while no request has carried the first: what was sent stays as it is.
+/// A server that caches a prompt re-reads only what differs, so equal conversations must be equal
+/// bytes: the JSON of `tools` and of the messages of one request is a prefix of the next one's. Two
+/// rules follow. Tools and system prompt never change (see [`Prompt::rebuilt`] for when they must).
+/// And consecutive user messages become one message, but only while no request has carried the
+/// first: what was sent stays unchanged.
 #[derive(Debug)]
 pub struct Prompt {
     mode: ToolMode,
     replay_thinking: bool,
-    /// What must not reach the server as it stands in what is said: the same for every message, so
-    /// that what was sent stays as it is.
+    /// Control tokens to neutralize in messages: the same for every message, so that what was sent
+    /// stays unchanged.
     tokens: ControlTokens,
     system: String,
     is_folded: bool,
-    /// What the first user message is to begin with.
+    /// The text with which the first user message is to begin.
     folded: Option<String>,
     tools: Vec<ToolSpec>,
-    /// The same, as what is looked for in a text.
+    /// The same tools, for parsing calls in a text.
     known: text::Tools,
-    /// `[`, then the messages with commas between, without the closing bracket.
+    /// `[`, then the messages separated by commas, without the closing bracket.
     messages: String,
-    /// The JSON of `tools`; `None` where they are told otherwise or there are none.
+    /// The JSON of `tools`; `None` in other tool modes or without tools.
     tools_json: Option<String>,
     n_messages: usize,
     /// How many messages some request has carried. Sending takes the conversation as read-only,
-    /// hence the cell.
+    /// hence the atomic.
     n_sent: AtomicUsize,
-    /// The last message, where it is a user's.
+    /// The last message, if it is a user's.
     last_user: Option<LastUser>,
     ids: HashSet<String>,
 }
 
 impl Prompt {
-    /// Begins a conversation. With anything but native calls the tools are described after the
-    /// system prompt.
+    /// Begins a conversation. Except with native calls the tools are described after the system
+    /// prompt.
     pub fn new(system: &str, tools: &[ToolSpec], mode: ToolMode) -> Self {
         let mut prompt = Self {
             mode,
@@ -83,7 +82,7 @@ impl Prompt {
         prompt
     }
 
-    /// Writes what the system prompt says as the first message, or keeps it for that.
+    /// Writes the system prompt as the first message, or keeps it for the first user message.
     fn begin(&mut self) {
         self.messages.truncate(1);
         self.n_messages = 0;
@@ -95,7 +94,7 @@ impl Prompt {
         }
     }
 
-    /// Returns the system prompt with what it says of tools.
+    /// Returns the system prompt with the description of the tools.
     fn beginning(&self) -> String {
         let mut text = self.tokens.neutralise(&self.system).into_owned();
         match self.mode {
@@ -106,8 +105,8 @@ impl Prompt {
         text.trim_start().to_owned()
     }
 
-    /// Begins the first user message with the system prompt, for templates that know no system
-    /// message. To be set before the first message.
+    /// Begins the first user message with the system prompt, for templates without system messages.
+    /// Must be set before the first message.
     #[must_use]
     pub fn with_system_folded(mut self, wanted: bool) -> Self {
         if wanted && !self.is_folded {
@@ -117,8 +116,8 @@ impl Prompt {
         self
     }
 
-    /// Breaks these control tokens too, in what everybody but the server's template says. To be set
-    /// before the first message.
+    /// Neutralizes these control tokens too, in every message. Must be set before the first
+    /// message.
     #[must_use]
     pub fn with_tokens(mut self, tokens: &ControlTokens) -> Self {
         if self.tokens != *tokens {
@@ -128,16 +127,16 @@ impl Prompt {
         self
     }
 
-    /// Sends the model's thinking back with its messages; see [`super::ProbeResult::replay_thinking`].
-    /// To be set before the first message.
+    /// Sends the model's reasoning back with its messages; see
+    /// [`super::ProbeResult::replay_thinking`]. Must be set before the first message.
     #[must_use]
     pub fn with_thinking_replayed(mut self, wanted: bool) -> Self {
         self.replay_thinking = wanted;
         self
     }
 
-    /// Knows these tools, too, in what the model writes, though it is not told of them here: a call
-    /// of one is an example wherever a call of a told one would be.
+    /// Also recognizes calls of these tools in the model's text, though they are not offered:
+    /// examples of such calls are treated like those of offered tools.
     #[must_use]
     pub fn with_untold(mut self, untold: &[ToolSpec]) -> Self {
         self.known = text::Tools::new(self.tools.iter().chain(untold));
@@ -145,8 +144,8 @@ impl Prompt {
     }
 
     /// Returns a conversation with the same system prompt and tools, but other messages or another
-    /// mode: after a compaction, or when the server turned out not to know tools. The server reads
-    /// it from the first byte that differs.
+    /// mode: after a compaction, or if the server turned out not to support tools. The server reads
+    /// it from the first differing byte.
     #[must_use]
     pub fn rebuilt<'a>(
         &self,
@@ -227,12 +226,12 @@ impl Prompt {
         &self.system
     }
 
-    /// Returns whether the system prompt goes with the first user message.
+    /// Returns whether the system prompt is part of the first user message.
     pub fn is_folded(&self) -> bool {
         self.is_folded
     }
 
-    /// Returns whether the model's thinking goes back with its messages.
+    /// Returns whether the model's reasoning is sent back with its messages.
     pub fn replays_thinking(&self) -> bool {
         self.replay_thinking
     }
@@ -241,23 +240,23 @@ impl Prompt {
         &self.tools
     }
 
-    /// Returns the tools as what is looked for in a text.
+    /// Returns the tools for parsing calls in a text.
     pub fn known(&self) -> &text::Tools {
         &self.known
     }
 
-    /// Returns the control tokens that are broken in it.
+    /// Returns the control tokens that are neutralized in it.
     pub fn tokens(&self) -> &ControlTokens {
         &self.tokens
     }
 
-    /// Returns how many bytes of JSON the server reads, tools included: a measure of the prompt's
-    /// tokens, about four bytes each.
+    /// Returns the size of the JSON that the server reads, tools included: a measure of the
+    /// prompt's tokens, about four bytes each.
     pub fn n_bytes(&self) -> usize {
         self.head().len()
     }
 
-    /// Returns whether a call of this conversation bears the id.
+    /// Returns whether a call of this conversation has this id.
     pub fn has_call(&self, id: &str) -> bool {
         self.ids.contains(id)
     }
@@ -271,8 +270,8 @@ impl Prompt {
         }
     }
 
-    /// Notes that a request carries all messages so far. Whoever rebuilds a conversation from a log
-    /// says it where the log does.
+    /// Marks all messages so far as carried by a request. When a conversation is rebuilt from a log
+    /// this is called where the log says so.
     pub fn sent(&self) {
         self.n_sent.fetch_max(self.n_messages, Ordering::Relaxed);
     }
@@ -343,7 +342,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_native_conversation_is_what_openai_expects() {
+    fn a_native_conversation_follows_openais_format() {
         let mut prompt = Prompt::new("Be good.", &tools(), ToolMode::Native);
         for message in [
             Message::user("Hi"),
@@ -372,7 +371,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_constrained_conversation_has_only_texts_and_its_roles_alternate() {
+    fn a_constrained_conversation_has_only_texts_in_alternating_roles() {
         let mut prompt = Prompt::new("Be good.", &[], ToolMode::Constrained);
         for message in [
             Message::user("Hi"),
@@ -395,7 +394,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_system_prompt_may_go_with_the_first_words() {
+    fn a_system_prompt_may_be_part_of_the_first_user_message() {
         for mode in [ToolMode::Native, ToolMode::Constrained, ToolMode::Text] {
             let mut prompt = Prompt::new("Be good.", &tools(), mode).with_system_folded(true);
             prompt.push(&Message::user("Hi"));
@@ -419,7 +418,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn thinking_goes_back_only_where_it_is_wanted() {
+    fn reasoning_is_sent_back_only_if_requested() {
         for wanted in [true, false] {
             let mut prompt = Prompt::new("", &[], ToolMode::Native).with_thinking_replayed(wanted);
             prompt.push(&call("{}"));

@@ -1,4 +1,4 @@
-//! What the person says: messages of theirs that follow one another, and images in them.
+//! User messages: consecutive ones, and images in them.
 
 use serde_json::json;
 
@@ -9,21 +9,21 @@ use crate::format::native;
 use crate::format::prompted;
 use podbay_event::ToolMode;
 
-/// Stands between two user messages where the model never answered the first: many templates insist
-/// that roles alternate.
+/// Stands between two user messages if the model never answered the first: many templates require
+/// alternating roles.
 const NO_ANSWER: &str = "(no answer)";
 
 #[derive(Clone, Debug)]
 pub(super) struct LastUser {
     text: String,
-    /// The JSON of the images in it, a part of its content each.
+    /// The JSON of its images, each a part of its content.
     images: Vec<String>,
     /// Where its JSON begins.
     begin: usize,
 }
 
 impl Prompt {
-    /// Appends what the person says, to their last message as long as no request has carried that.
+    /// Appends the user's text, to the last message as long as no request has carried that.
     pub(super) fn push_user(&mut self, text: &str, image: Option<&String>) {
         let mut text = self.tokens.neutralise(text).into_owned();
         let mut images = Vec::new();
@@ -75,8 +75,8 @@ fn user(text: &str, images: &[String]) -> String {
     )
 }
 
-/// Returns an image as a part of a message. It is written once: megabytes that every further image
-/// writes anew make a message of many slow.
+/// Returns an image as a part of a message. It is serialized once: serializing megabytes again for
+/// every further image would be slow.
 fn part(url: &str) -> String {
     json!({"image_url": {"url": url}, "type": "image_url"}).to_string()
 }
@@ -90,7 +90,7 @@ mod tests {
     use crate::message::Message;
 
     #[test]
-    fn a_user_message_that_was_sent_stays_and_gets_a_stand_in_answer() {
+    fn a_sent_user_message_stays_and_gets_a_placeholder_answer() {
         let mut prompt = Prompt::new("", &[], ToolMode::Native);
         prompt.push(&Message::user("a"));
         prompt.push(&Message::user("b"));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_a_part_of_a_users_message() {
+    fn an_image_is_part_of_a_users_message() {
         for mode in [ToolMode::Native, ToolMode::Constrained] {
             let mut prompt = Prompt::new("", &[], ToolMode::Native).rebuilt(mode, []);
             for message in [

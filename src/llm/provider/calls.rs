@@ -1,5 +1,5 @@
-//! Puts tool calls together from their pieces, and makes order of what servers get wrong about ids
-//! and indices.
+//! Assembles tool calls from their pieces, and repairs what servers get wrong about ids and
+//! indices.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -13,13 +13,13 @@ use crate::provider::pieces::Settled;
 use crate::provider::sameness::is_same_text;
 use podbay_event::ToolCall;
 
-/// Most calls in one answer.
+/// Maximum number of calls in one answer.
 pub(crate) const MAX_CALLS: usize = 64;
-/// Most bytes of one call's arguments.
+/// Maximum bytes of one call's arguments.
 pub(crate) const MAX_ARGUMENTS: usize = 1024 * 1024;
-/// Most bytes of all arguments in one answer.
+/// Maximum bytes of all arguments in one answer.
 const MAX_TOTAL: usize = 4 * 1024 * 1024;
-/// Most bytes of a tool's name.
+/// Maximum bytes of a tool's name.
 const MAX_NAME: usize = 256;
 
 /// A piece of one call.
@@ -32,7 +32,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Returns whether it says nothing of any call.
+    /// Returns whether it contains nothing about any call.
     pub(crate) fn is_empty(&self) -> bool {
         self.id.is_none() && self.name.is_none() && self.arguments.is_empty()
     }
@@ -42,29 +42,29 @@ impl Piece {
 pub(crate) struct Calls {
     list: Vec<Call>,
     by_index: HashMap<u64, usize>,
-    /// So many from the first on were told of as complete.
+    /// How many calls from the first on were reported as complete.
     n_ready: usize,
     n_bytes: usize,
     n_dropped: usize,
     too_long: bool,
-    /// Pieces go to a call that was dropped.
+    /// Pieces belong to a dropped call.
     dropping: bool,
 }
 
 #[derive(Debug, Default)]
 struct Call {
-    /// Where the server says it stands.
+    /// Its index according to the server.
     index: Option<u64>,
     id: String,
     name: String,
     arguments: ArgumentPieces,
     joint: Joint,
-    /// The id by which it was told of as complete.
+    /// The id with which it was reported as complete.
     told: Option<String>,
 }
 
 impl Call {
-    /// Returns whether nothing tells it from a call with this id.
+    /// Returns whether it may be the call with this id.
     fn may_be(&self, id: &str) -> bool {
         self.id.is_empty() || id.is_empty() || self.id == id
     }
@@ -77,7 +77,7 @@ impl Calls {
 
     /// Takes a piece; returns the name of a call that it begins.
     pub(crate) fn take(&mut self, piece: Piece) -> Option<String> {
-        // What has a name begins a call; more of one may say by its id which.
+        // A piece with a name begins a call; further pieces may refer to it by id.
         let known_id = piece
             .id
             .as_deref()
@@ -90,8 +90,7 @@ impl Calls {
         let id = piece.id.unwrap_or_default();
         let name = piece.name.unwrap_or_default();
         let text = piece.arguments.text();
-        // Some servers say a call once more when it is whole: in its place, or by its id where they
-        // tell no place.
+        // Some servers repeat a complete call: at its index, or by its id if they send no index.
         let is_again = |call: &Call| {
             name == call.name && call.arguments.is_whole() && call.arguments.repeats(text)
         };
@@ -106,8 +105,8 @@ impl Calls {
             return None;
         }
         // Some servers give every call the index 0, or none at all: a new id with a name, or a
-        // second name after arguments, is a new call, and so is a name with an object behind a
-        // whole one.
+        // second name after arguments, is a new call, and so is a name with an object after a
+        // complete one.
         let at = known.filter(|&at| {
             let call = &self.list[at];
             let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
@@ -116,7 +115,7 @@ impl Calls {
                 && begins_object
                 && call.arguments.is_whole()
                 && !call.arguments.says_nothing();
-            // All of it so far, with its name again each time.
+            // Everything so far, with its name again each time.
             let is_more = name == call.name && call.arguments.is_begun_by(text);
             let is_named_anew = !name.is_empty() && !call.arguments.text().is_empty() && !is_more;
             let renamed = piece.index.is_none() && is_named_anew && (id.is_empty() || other_id);
@@ -129,8 +128,7 @@ impl Calls {
             at
         } else {
             if self.list.len() == MAX_CALLS {
-                // An index that is seen for the first time with a name is a call; the rest is more
-                // of one that was dropped.
+                // A new index with a name is a new call; the rest continues a dropped one.
                 self.n_dropped += usize::from(!name.is_empty());
                 self.dropping = true;
                 return None;
@@ -161,19 +159,16 @@ impl Calls {
         begins.then(|| call.name.clone())
     }
 
-    /// Returns the next call that is complete, once; none before all that come before it: where one
-    /// comes whose index leaves a gap, the call that is missing may come still, and no more are
-    /// told.
-    ///
-    /// It will have this id and name whatever comes still, unless another call of the conversation
-    /// has the id.
+    /// Returns the next complete call, once, and none before all preceding ones: if an index leaves
+    /// a gap, the missing call may still come, and no more are reported.
+    /// It keeps this id and name, unless another call of the conversation has the id.
     pub(crate) fn next_ready(&mut self) -> Option<ToolCall> {
         let (before, rest) = self.list.split_at_mut(self.n_ready);
         let next = before.last().map_or(0, |last| {
             last.index.map_or(0, |index| index.saturating_add(1))
         });
         let is_next = |call: &Call| call.index.is_none_or(|index| index <= next);
-        // One that says another once more may get an id of its own still.
+        // One that repeats another may still get its own id.
         let is_again = |call: &Call| {
             before.iter().any(|other| {
                 other.name == call.name
@@ -202,11 +197,11 @@ impl Calls {
         })
     }
 
-    /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns
-    /// name and arguments of the last one.
+    /// Removes the calls with unterminated arguments, where the answer was truncated; returns name
+    /// and arguments of the last one.
     pub(crate) fn take_half(&mut self) -> Option<(String, String)> {
         let half = |call: &Call| match call.arguments.settle(true) {
-            // Arguments that are something else than an object are whole where they are JSON.
+            // Arguments other than an object are complete if they are valid JSON.
             Settled::One(text) if serde_json::from_str::<IgnoredAny>(&text).is_err() => Some(text),
             Settled::One(_) | Settled::Several(_) | Settled::Growing => None,
         };
@@ -219,15 +214,14 @@ impl Calls {
         Some(last)
     }
 
-    /// Returns the calls in the order of their indices, each with an id that no other call of the
-    /// conversation has, and what was cut or cannot be told apart. `is_cut` says that the answer
-    /// has no end.
+    /// Returns the calls in the order of their indices, each with an id unique in the conversation,
+    /// and what was dropped or is ambiguous. `is_cut`: the answer was truncated.
     pub(crate) fn finish(
         mut self,
         is_cut: bool,
         is_taken: impl Fn(&str) -> bool,
     ) -> (Vec<ToolCall>, Option<String>) {
-        // Indices of which some are missing or the same say nothing of the order.
+        // Missing or equal indices say nothing about the order.
         let indices: HashSet<u64> = self.list.iter().filter_map(|call| call.index).collect();
         if indices.len() == self.list.len() {
             self.list.sort_by_key(|call| call.index);
@@ -235,7 +229,7 @@ impl Calls {
         let mut seen: HashSet<String> = HashSet::new();
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.list.len());
         let mut faults = Vec::new();
-        // What the server called each of them by.
+        // The server's ids of each.
         let mut said: Vec<(String, String)> = Vec::new();
         for mut call in self.list {
             self.too_long |= !call.arguments.push(&call.joint.end(), MAX_ARGUMENTS);
@@ -251,8 +245,8 @@ impl Calls {
                     continue;
                 }
             };
-            // What has no name, or the same, and no id of its own says another call once more,
-            // under whatever index.
+            // A call without a name, or with the same, and without an id of its own repeats another
+            // one, under whatever index.
             let is_again = |text: &str| {
                 let mut others = calls.iter().zip(&said);
                 let is_named_so =
@@ -295,8 +289,8 @@ impl Calls {
     }
 }
 
-/// Adds to a name what came of it: the rest, or all of it so far. Servers that repeat a whole name
-/// with each piece say nothing new.
+/// Adds to a name: the rest, or everything so far. Servers that repeat a whole name with each piece
+/// add nothing.
 fn more_of_name(name: &mut String, piece: &str) {
     if piece.starts_with(name.as_str()) {
         piece.clone_into(name);
@@ -310,7 +304,7 @@ fn is_good_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Returns nine letters and digits: what Mistral's templates insist on, and every server takes.
+/// Returns nine letters and digits: required by Mistral's templates, and accepted by every server.
 fn random_id() -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = [0_u8; 9];
@@ -366,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_joined_by_index_whatever_the_gaps() {
+    fn pieces_are_joined_by_index_despite_gaps() {
         check(
             vec![
                 piece(Some(7), "a", "bash", ""),
@@ -380,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_stand_in_the_order_of_their_indices_and_none_is_ready_before_those() {
+    fn calls_are_ordered_and_ready_by_their_indices() {
         let mut calls = Calls::default();
         let mut ready = Vec::new();
         for (index, id) in [(0, "a"), (2, "c"), (1, "b"), (3, "d")] {
@@ -403,7 +397,7 @@ mod tests {
         let mut calls = Calls::default();
         calls.take(piece(Some(1), "b", "read", "{}"));
         assert_eq!(calls.next_ready(), None);
-        // Indices that say nothing.
+        // Indices without information.
         let some = vec![
             piece(Some(1), "x", "a", "{}"),
             piece(None, "y", "b", "{}"),
@@ -425,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_stands_for_nothing_yet_gives_way_to_the_real_one() {
+    fn a_placeholder_object_is_replaced_by_the_real_one() {
         for begin in ["{}", " {} "] {
             let pieces = vec![
                 piece(Some(0), "a", "bash", begin),
@@ -463,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_or_with_equal_indices_are_told_apart() {
+    fn calls_without_or_with_equal_indices_are_distinguished() {
         check(
             vec![
                 piece(None, "x", "a", "{}"),
@@ -504,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_said_again_under_another_index_counts_once() {
+    fn a_call_repeated_under_another_index_counts_once() {
         let first = || {
             vec![
                 piece(Some(0), "x", "read", "{\"path\":"),
@@ -568,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_pieces_is_put_together() {
+    fn a_name_in_pieces_is_joined() {
         let named = |name: &str, arguments: &str| piece(Some(0), "x", name, arguments);
         let expected = [("x", "read_file", "{}")];
         check(
@@ -583,7 +577,7 @@ mod tests {
             ],
             &expected,
         );
-        // All of it so far each time, or all of it with each piece.
+        // Everything so far each time, or the whole with each piece.
         check(
             vec![named("read", ""), named("read_file", ""), named("", "{}")],
             &expected,
@@ -596,7 +590,7 @@ mod tests {
             ],
             &expected,
         );
-        // Behind arguments it is no name any more.
+        // After arguments it is no longer a name.
         check(vec![named("read_file", "{"), named("file", "}")], &expected);
         check(
             vec![named(&"n".repeat(200), ""), named(&"m".repeat(200), "")],
@@ -605,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_ready_once_its_object_and_all_before_it_are_whole() {
+    fn a_call_is_ready_once_it_and_all_before_it_are_complete() {
         let mut calls = Calls::default();
         let mut ready = Vec::new();
         for (index, id, name, arguments) in [
@@ -650,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_call_is_taken_out_and_what_is_whole_stays() {
+    fn a_truncated_call_is_removed_and_complete_ones_stay() {
         let mut calls = Calls::default();
         for (index, name, arguments) in [
             (0, "read", "{\"path\": \"a\"}"),
@@ -679,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn number_and_size_are_bounded_and_said() {
+    fn number_and_size_of_calls_are_bounded_and_reported() {
         let mut calls = Calls::default();
         for index in 0..1000 {
             calls.take(piece(Some(index), "", "a", &format!("{{\"n\":{index}}}")));

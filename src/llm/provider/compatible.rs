@@ -1,4 +1,4 @@
-//! Any server that speaks `OpenAI`'s API: vLLM, LM Studio, Ollama, `OpenRouter` and others.
+//! Any server with `OpenAI`'s API: vLLM, LM Studio, Ollama, `OpenRouter` and others.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::prompt::Prompt;
 use crate::server_query::ServerQuery;
 use podbay_event::ToolMode;
 
-/// How long a page may take that one kind of server alone has.
+/// Time limit for a path that only one kind of server has.
 const STUDIO: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Provider for Compatible {
             let wanted = options.model.as_deref();
             let models = match asking.get_api("/models").await {
                 Ok(models) => models,
-                // Some gateways list nothing, and where the model is named nothing of the list is
+                // Some gateways list nothing, and if the model is configured the list is not
                 // needed.
                 Err(
                     Error::Status {
@@ -56,7 +56,7 @@ impl Provider for Compatible {
         .boxed()
     }
 
-    /// None of these counts what is not to be answered; the sums of its answers are all there is.
+    /// None of these can count tokens without an answer; only the usage of answers is known.
     fn count<'a>(&'a self, _: &'a ServerQuery<'a>, _: &'a str) -> BoxFuture<'a, Option<u64>> {
         std::future::ready(None).boxed()
     }
@@ -81,8 +81,8 @@ impl Provider for Compatible {
         }
     }
 
-    /// LM Studio ends the stream in good order, with a reason too, when the prompt does not fit,
-    /// and other servers just hang up.
+    /// LM Studio ends the stream normally, with a finish reason, when the prompt does not fit, and
+    /// other servers just hang up.
     fn may_be_silent(&self, _: bool) -> bool {
         false
     }
@@ -100,7 +100,8 @@ impl Provider for Compatible {
     }
 }
 
-/// Adds what LM Studio's own API alone tells: which of its models is loaded, and with which window.
+/// Adds what only LM Studio's own API reports: which of its models is loaded, and with which
+/// window.
 async fn as_loaded(
     asking: &ServerQuery<'_>,
     probed: ProbeResult,
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_servers_say_what_they_can() {
+    fn other_servers_report_what_they_can() {
         let models = json!({"data": [{"id": "a", "max_model_len": 4096}, {"id": "b", "context_length": 100}]});
         let expected = ProbeResult {
             model: "b".into(),
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_sees_where_its_server_says_so() {
+    fn a_model_accepts_images_if_its_server_says_so() {
         let sees = |entry: Value| {
             let mut entry = entry;
             entry["id"] = json!("m");

@@ -1,4 +1,4 @@
-//! Reads what servers say when something goes wrong, in all the shapes they say it in.
+//! Parses error responses in all the shapes that servers use.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::refusal::KeySource;
 use crate::refusal::Refusal;
 use podbay_event::Secret;
 
-/// Longest message of a server that is shown, in characters.
+/// Maximum length of a shown server message, in characters.
 const MAX_MESSAGE: usize = 600;
 
-/// Where and how a failing answer came.
+/// The context of an error response.
 #[derive(Debug, Default)]
 pub(crate) struct Failure<'a> {
     pub(crate) endpoint: &'a str,
-    /// Stands as `***` wherever the server repeats it.
+    /// Replaced by `***` wherever the server repeats it.
     pub(crate) key: Option<&'a str>,
     pub(crate) code: u16,
     pub(crate) location: Option<&'a str>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) is_html: bool,
-    /// How its head says that it is packed.
+    /// The content encoding according to its head.
     pub(crate) packed: Option<&'static str>,
 }
 
 impl Failure<'_> {
-    /// Returns the error behind an answer that is no success.
+    /// Returns the error of a response with an error status.
     pub(crate) fn of_body(&self, body: &[u8]) -> Error {
         if (300..400).contains(&self.code) {
             return Error::Redirect {
@@ -52,7 +52,7 @@ impl Failure<'_> {
                     None => self.status(&text),
                 }
             }
-            // What such a status means is known, whatever came with it.
+            // The meaning of such a status is known, whatever its body.
             what if (500..600).contains(&self.code)
                 || matches!(self.code, 401 | 402 | 403 | 408 | 413 | 429) =>
             {
@@ -76,8 +76,8 @@ impl Failure<'_> {
         }
     }
 
-    /// Returns the error that a JSON value reports, in the body or within the stream; `None` where
-    /// it reports none.
+    /// Returns the error that a JSON value reports, in the body or within the stream; `None` if it
+    /// reports none.
     pub(crate) fn of_value(&self, value: &Value) -> Option<Error> {
         let error = match value {
             // Google's errors come in a list of one.
@@ -88,7 +88,7 @@ impl Failure<'_> {
                 .get("error")
                 .filter(|error| !error.is_null())
                 .or_else(|| {
-                    // FastAPI's `detail`, and errors that stand bare.
+                    // FastAPI's `detail`, and errors without a wrapper.
                     let bare = fields.contains_key("message")
                         && (fields.contains_key("code") || fields.contains_key("type"));
                     fields
@@ -104,12 +104,12 @@ impl Failure<'_> {
                 .map_or_else(|| message.to_string(), str::to_owned)
         });
         let mut message = message.unwrap_or_default();
-        // `OpenRouter` says that somebody behind it failed, and beside that in whose words.
+        // `OpenRouter` reports that an upstream server failed, with the upstream message beside it.
         if let Some(raw) = error.pointer("/metadata/raw").filter(|raw| !raw.is_null()) {
             let raw = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
             message = format!("{message}: {raw}");
         }
-        // Some name the parameter that they refuse there alone.
+        // Some name the refused parameter only there.
         if let Some(parameter) = error
             .get("param")
             .and_then(Value::as_str)
@@ -120,7 +120,7 @@ impl Failure<'_> {
         if let Some(sizes) = too_long::sizes(error, self.code, &message) {
             return Some(sizes.into());
         }
-        // Groq's, which repeats all that its model wrote.
+        // Groq's, which repeats everything the model wrote.
         if let Some(raw) = error.get("failed_generation").and_then(Value::as_str) {
             return Some(Error::Unreadable {
                 message: self.clean(&message),
@@ -144,7 +144,7 @@ impl Failure<'_> {
             code
         };
         Some(match (Refusal::of(error), code) {
-            // A quota that is used up comes with the status of one who asks too often.
+            // An exhausted quota has the same status as a rate limit.
             (Some(what @ (Refusal::Key | Refusal::Account | Refusal::Model)), _)
             | (Some(what), None) => self.refused(what, code, &message),
             (_, Some(code)) => Self { code, ..*self }.status(&message),
@@ -166,8 +166,7 @@ impl Failure<'_> {
                 endpoint: self.endpoint.to_owned(),
                 waited: Duration::ZERO,
             },
-            // It may be the bytes that are too many and not the tokens: less is the remedy for
-            // both.
+            // The bytes may be too many rather than the tokens: shortening helps in both cases.
             413 => Error::ContextExceeded {
                 prompt: None,
                 context: None,
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_words_are_found() {
+    fn the_servers_own_message_is_found() {
         check(
             500,
             r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#,
@@ -272,10 +271,9 @@ mod tests {
         );
     }
 
-    /// A call in it would do something else than its model wrote, wherever that has the letters of
-    /// the key.
+    /// A call in it would change its effect if letters equal to the key were replaced.
     #[test]
-    fn what_a_model_wrote_is_read_as_it_stands_and_shown_without_the_key() {
+    fn model_output_in_errors_is_exact_but_shown_without_the_key() {
         let wrote = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo sesame* > out.txt"}}</tool_call>"#;
         for error in [
             serde_json::json!({"code": 500, "message": format!("Failed to parse input at pos 0: {wrote}")}),
@@ -294,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_a_server_repeats_in_another_form_is_hidden_too() {
+    fn a_key_repeated_in_another_form_is_redacted_too() {
         for repeated in [
             "sesame%2Fopen",
             "sesame%2fopen",
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_refuses_for_good_is_told_from_what_passes() {
+    fn permanent_refusals_are_distinguished_from_transient_ones() {
         let quota = r#"{"error":{"message":"You exceeded your quota, sesame.","type":"insufficient_quota","code":"insufficient_quota"}}"#;
         for code in [200, 429, 503] {
             check(
@@ -384,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_web_page_is_called_one() {
+    fn a_web_page_is_named_as_such() {
         check(
             404,
             "<!DOCTYPE html><h1>x",
@@ -414,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_for_the_server_is_too_long_whatever_it_says() {
+    fn a_payload_too_large_is_too_long_whatever_its_message() {
         for body in [
             "",
             "Payload Too Large",
@@ -435,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completion_is_no_error() {
+    fn a_completion_is_not_an_error() {
         let failure = Failure::default();
         assert!(
             failure

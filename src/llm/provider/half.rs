@@ -1,14 +1,14 @@
-//! Halves of characters: JSON writes one beyond U+FFFF as two escapes, and a server that cuts its
-//! answer by units of UTF-16 cuts between them. A reader of JSON refuses such a text as a whole;
-//! here the halves are joined, and one that stays alone becomes U+FFFD.
+//! Joins surrogate pairs: JSON writes a character beyond U+FFFF as two escapes, and a server that
+//! splits its answer by UTF-16 units splits between them. A JSON parser refuses such a text as a
+//! whole; here the halves are joined, and a lone one becomes U+FFFD.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What stands for half a character.
+/// Replaces a lone surrogate.
 const LOST: char = char::REPLACEMENT_CHARACTER;
 
-/// Some text, and the halves at its ends whose other half may be in the piece before or after it.
+/// Text, with surrogates at its ends whose other half may be in the piece before or after it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Halved {
     low: Option<u16>,
@@ -17,7 +17,7 @@ pub(crate) struct Halved {
 }
 
 impl Halved {
-    /// Reads a JSON string with its quotes; `None` where it is none.
+    /// Parses a quoted JSON string; `None` if it is none.
     pub(super) fn of_json(raw: &str) -> Option<Self> {
         let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
         let alone = alone(inner);
@@ -38,12 +38,12 @@ impl Halved {
         *self == Self::default()
     }
 
-    /// Returns what is whole of it.
+    /// Returns the complete characters.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Appends what follows in the same piece.
+    /// Appends more of the same piece.
     pub(super) fn push(&mut self, next: Self) {
         if self.is_empty() {
             *self = next;
@@ -66,12 +66,12 @@ impl From<String> for Halved {
     }
 }
 
-/// Joins the pieces of one text: keeps the first half of a character until the second one is there.
+/// Joins the pieces of one text: keeps a high surrogate until the low one arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Joint(Option<u16>);
 
 impl Joint {
-    /// Returns what is known to follow now.
+    /// Returns the text that is certain now.
     pub(crate) fn join(&mut self, piece: &Halved) -> String {
         if piece.is_empty() {
             return String::new();
@@ -90,18 +90,18 @@ impl Joint {
         begin.map_or_else(String::new, String::from) + &piece.text
     }
 
-    /// Says that nothing more comes; returns what is left.
+    /// Ends the text; returns the rest.
     pub(crate) fn end(&mut self) -> String {
         self.0.take().map_or_else(String::new, |_| LOST.to_string())
     }
 }
 
-/// Bytes of an escape such as `\ud83d`.
+/// Length of an escape such as `\ud83d`, in bytes.
 const ESCAPE: usize = 6;
-/// What second halves are written as.
+/// Low surrogates.
 const LOW: Range<u16> = 0xDC00..0xE000;
 
-/// An escape of half a character without the other half.
+/// An escape of a surrogate without the other half.
 struct Alone {
     at: usize,
     unit: u16,
@@ -113,7 +113,7 @@ impl Alone {
     }
 }
 
-/// Returns JSON that can be read, whatever halves stand in its texts.
+/// Returns JSON with lone surrogates replaced, so that it can be parsed.
 pub(super) fn mended(json: &str) -> Cow<'_, str> {
     let alone = alone(json);
     if alone.is_empty() {
@@ -143,15 +143,15 @@ fn alone(json: &str) -> Vec<Alone> {
                 found.push(Alone { at, unit });
                 at += ESCAPE;
             }
-            // A backslash and one ASCII character; what else there is will be refused by whoever
-            // reads the whole.
+            // A backslash and one ASCII character; anything else will be refused by the parser of
+            // the whole.
             _ => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }
     found
 }
 
-/// Returns the number in an escape that bytes begin with.
+/// Returns the number in an escape at the beginning of `bytes`.
 fn unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |unit, digit| {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_joined_wherever_the_pieces_are_cut() {
+    fn surrogates_are_joined_wherever_the_text_is_split() {
         check(&[r"a \ud83d\ude00 b"], "a \u{1f600} b");
         check(&[r"a \ud83d", r"\uDE00 b"], "a \u{1f600} b");
         check(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_of_something_else_stay() {
+    fn other_escapes_are_unchanged() {
         check(&[r#"{\"a\": \"\\ud83d\"}"#], r#"{"a": "\ud83d"}"#);
         check(&[r"\\\ud83d", r"\ude00\n\u00e9"], "\\\u{1f600}\n\u{e9}");
         check(&[r"\ud83d", r"\ude00\\ude00 \\u"], "\u{1f600}\\ude00 \\u");

@@ -1,19 +1,19 @@
-//! What comes in the place of an answer of the API: a page for people, or something packed that
-//! nobody asked for.
+//! Recognizes bodies that are no API response: a web page, or something compressed that was not
+//! requested.
 
 use std::fmt;
 
 use crate::error::plain;
 
-/// Longest title of a page that is shown, in characters.
+/// Maximum length of a shown page title, in characters.
 const MAX_TITLE: usize = 80;
-/// So much of a page is looked through for its title, in bytes.
+/// How much of a page is searched for its title, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// Something that is no answer of the API.
+/// A body that is no API response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instead {
-    /// A page for people: of a proxy, to log in, or because the address is another one's.
+    /// A web page: of a proxy, for a login, or because the address belongs to something else.
     Page {
         title: String,
     },
@@ -25,7 +25,7 @@ pub enum Instead {
 }
 
 impl Instead {
-    /// Recognises by its head and its first bytes what came.
+    /// Recognizes a body by its head and first bytes.
     pub(crate) fn of(body: &[u8], packed: Option<&'static str>, is_html: bool) -> Self {
         const MAGIC: [(&[u8], &str); 2] = [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")];
         let packed = packed.or_else(|| {
@@ -59,7 +59,7 @@ impl fmt::Display for Instead {
     }
 }
 
-/// Returns the name of how a body is packed by its header, `None` where it is not.
+/// Returns the content encoding given in a header, `None` if there is none.
 pub(crate) fn content_encoding(header: &str) -> Option<&'static str> {
     match header.trim().to_ascii_lowercase().as_str() {
         "" | "identity" => None,
@@ -71,10 +71,9 @@ pub(crate) fn content_encoding(header: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether the first bytes of an answer begin a stream, `None` where they are too few to
+/// Returns whether the first bytes of a body begin an event stream, `None` if they are too few to
 /// say; `is_document` is what its head says.
-///
-/// What its lines begin like is believed more than what the server calls it.
+/// The beginnings of its lines count more than its content type.
 pub(crate) fn is_stream(head: &[u8], is_document: bool) -> Option<bool> {
     const LINES: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
     const MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_known_by_its_lines_whatever_it_is_called() {
+    fn a_stream_is_recognized_by_its_lines_not_its_content_type() {
         for is_document in [false, true] {
             for head in [
                 &b"data: {"[..],
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_called_by_its_name() {
+    fn unexpected_bodies_are_named() {
         check(b"<!DOCTYPE html><h1>It works!</h1>", "a web page");
         check(
             b" <html><head><TITLE lang=en>\n Sign in\x1b[2J </TITLE>",

@@ -1,12 +1,12 @@
-//! What `/v1/models` says, which every kind of server has.
+//! Parses the model list at `/v1/models`, which every kind of server has.
 
 use serde_json::Value;
 
 use crate::error::plain;
 
-/// A window beyond this is a mistake or a trick, in tokens.
+/// A larger window is a mistake or hostile, in tokens.
 const MAX_CONTEXT: u64 = 16 * 1024 * 1024;
-/// Longest model name, in characters.
+/// Maximum length of a model name, in characters.
 pub(super) const MAX_NAME: usize = 200;
 
 /// One model of the list.
@@ -14,7 +14,7 @@ pub(super) const MAX_NAME: usize = 200;
 pub(super) struct Listed<'a>(Option<&'a Value>);
 
 impl<'a> Listed<'a> {
-    /// Finds the wanted model, or the first that may chat where none is wanted.
+    /// Finds the wanted model, or else the first chat model.
     pub(super) fn find(models: &'a Value, wanted: Option<&str>) -> Self {
         let list = models.get("data").and_then(Value::as_array);
         let Some(list) = list else { return Self(None) };
@@ -26,7 +26,7 @@ impl<'a> Listed<'a> {
         })
     }
 
-    /// Finds the first model that LM Studio says is loaded and no embedding.
+    /// Finds the first loaded model of LM Studio that is no embedding model.
     pub(super) fn find_loaded(models: &'a Value) -> Self {
         let list = models.get("data").and_then(Value::as_array);
         let is_loaded = |entry: &&Value| {
@@ -39,7 +39,7 @@ impl<'a> Listed<'a> {
         name(self.0?.get("id"))
     }
 
-    /// Returns whether it can be shown images, as OpenRouter, Mistral, LM Studio and others say it.
+    /// Returns whether it accepts images, as reported by OpenRouter, Mistral, LM Studio and others.
     pub(super) fn sees(self) -> bool {
         let Some(entry) = self.0 else { return false };
         let at = |path: &str| entry.pointer(path).unwrap_or(&Value::Null);
@@ -57,7 +57,7 @@ impl<'a> Listed<'a> {
             || at("/type").as_str() == Some("vlm")
     }
 
-    /// Returns how many tokens it reads at once, by any of the names that servers have for it.
+    /// Returns its context window in tokens, under any of the names that servers use.
     pub(super) fn context(self) -> Option<u64> {
         let names = [
             "max_model_len",
@@ -70,12 +70,12 @@ impl<'a> Listed<'a> {
             .find_map(|key| self.0?.get(key).and_then(window))
     }
 
-    /// Returns how many tokens it reads at once as it is loaded, which may be fewer than it could.
+    /// Returns the context window with which it is loaded, which may be smaller than its maximum.
     pub(super) fn loaded(self) -> Option<u64> {
         self.0?.get("loaded_context_length").and_then(window)
     }
 
-    /// Returns whether llama.cpp's server wrote the list.
+    /// Returns whether a server of this owner wrote the list.
     pub(super) fn is_of(self, owner: &str) -> bool {
         self.0
             .and_then(|entry| entry.get("owned_by"))
@@ -84,8 +84,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Returns whether a model of a list may be one that answers: those that make vectors of texts are
-/// listed among them.
+/// Returns whether a listed model may be a chat model: embedding models are listed too.
 fn chats(entry: &Value) -> bool {
     let says = |key: &str| {
         entry
@@ -96,13 +95,13 @@ fn chats(entry: &Value) -> bool {
     !says("type") && !says("id")
 }
 
-/// Returns whether a list of texts has this one.
+/// Returns whether a list of strings contains this one.
 fn has(list: &Value, word: &str) -> bool {
     list.as_array()
         .is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(word)))
 }
 
-/// Returns a name that can be shown.
+/// Returns a name that is safe to show.
 pub(super) fn name(value: Option<&Value>) -> Option<String> {
     value
         .and_then(Value::as_str)
@@ -110,7 +109,7 @@ pub(super) fn name(value: Option<&Value>) -> Option<String> {
         .filter(|name| !name.is_empty())
 }
 
-/// Returns a window that can be true.
+/// Returns a plausible window size.
 pub(super) fn window(value: &Value) -> Option<u64> {
     value
         .as_u64()

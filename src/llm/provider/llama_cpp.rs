@@ -1,7 +1,6 @@
 //! llama.cpp's own server.
-//!
-//! It says in `/props` how large a slot's window is and what its chat template can do. That decides
-//! how tools are told: a template that cannot show them makes it drop them without a word.
+//! Its `/props` reports the window of a slot and the capabilities of its chat template. That
+//! decides the tool mode: with a template that cannot show tools the server silently drops them.
 
 use std::time::Duration;
 
@@ -25,16 +24,16 @@ use crate::prompt::Prompt;
 use crate::server_query::ServerQuery;
 use podbay_event::ToolMode;
 
-/// Pause between two questions while the model loads.
+/// Polling interval while the model loads.
 const LOADING: Duration = Duration::from_millis(500);
-/// How long it may take to say what it is: it answers that at once, also while it loads.
+/// Time limit for `/props`: it answers at once, even while it loads.
 const PROPS: Duration = Duration::from_secs(5);
-/// How long it may take to say what its slots do: one that reads a long prompt answers only between
-/// two pieces of it.
+/// Time limit for `/slots`: a server that reads a long prompt answers only between two batches of
+/// it.
 const SLOTS: Duration = Duration::from_secs(1);
-/// As its list of models names it.
+/// Its owner in the model list.
 const OWNER: &str = "llamacpp";
-/// More slots than this are a mistake or a trick.
+/// More slots are a mistake or hostile.
 const MAX_SLOTS: u32 = 1024;
 
 #[derive(Debug)]
@@ -50,8 +49,8 @@ impl Provider for LlamaCpp {
             let props = match props(asking).await {
                 Ok(Some(props)) => props,
                 Ok(None) => return Ok(None),
-                // Some gateways answer so to every page that they do not have. This server tells of
-                // its models without a key.
+                // Some gateways answer so to every unknown path. This server lists its models
+                // without a key.
                 Err(refused @ Error::Unauthorized { .. }) => {
                     let models = asking.get_api("/models").await.unwrap_or_default();
                     let is_other =
@@ -63,7 +62,7 @@ impl Provider for LlamaCpp {
             let models = match asking.get_api("/models").await {
                 Ok(models) => models,
                 Err(error @ (Error::Cancelled | Error::Unauthorized { .. })) => return Err(error),
-                // What it said already is enough.
+                // What it reported already is enough.
                 Err(_) => Value::Null,
             };
             let probed = read(&props, &models, options.model.as_deref());
@@ -101,7 +100,7 @@ impl Provider for LlamaCpp {
                 .map(|answer| answer["prompt"].as_str())
             {
                 // As it reads a prompt itself: with the token that begins a text, and control
-                // tokens as what they are.
+                // tokens recognized.
                 Ok(Some(text)) => {
                     tokens(
                         asking,
@@ -110,8 +109,8 @@ impl Provider for LlamaCpp {
                     )
                     .await
                 }
-                // Older than that page, or a template that refuses: the JSON is more or less as
-                // long.
+                // Older than that path, or a template that refuses: the JSON has about the same
+                // length.
                 _ => self.count(asking, &head).await,
             }
         }
@@ -147,7 +146,7 @@ impl Provider for LlamaCpp {
     }
 }
 
-/// Returns how many tokens `/tokenize` makes of what is sent to it.
+/// Returns how many tokens `/tokenize` makes of the sent text.
 async fn tokens(asking: &ServerQuery<'_>, body: String) -> Option<u64> {
     let answer = asking.post("/tokenize", body).await.ok()?;
     answer
@@ -156,8 +155,8 @@ async fn tokens(asking: &ServerQuery<'_>, body: String) -> Option<u64> {
         .map(|tokens| tokens.len() as u64)
 }
 
-/// Returns what `/props` says, once the model is loaded; `None` from another kind of server, or one
-/// that does not say it soon: what it would say is a help, and others answer without it.
+/// Returns the result of `/props`, once the model is loaded; `None` from another kind of server, or
+/// one that does not answer soon: the result is useful but not required.
 async fn props(asking: &ServerQuery<'_>) -> Result<Option<Value>, Error> {
     let mut is_loading = false;
     loop {
@@ -185,7 +184,7 @@ async fn props(asking: &ServerQuery<'_>) -> Result<Option<Value>, Error> {
                     other => other,
                 })?;
             }
-            // It has no such page: another kind of server.
+            // It has no such path: another kind of server.
             Err(
                 Error::Status { .. }
                 | Error::NotJson { .. }
@@ -194,17 +193,17 @@ async fn props(asking: &ServerQuery<'_>) -> Result<Option<Value>, Error> {
                 | Error::Redirect { .. }
                 | Error::TooLarge { .. },
             ) => return Ok(None),
-            // Where `/props` needs a key that is wrong, so does the rest.
+            // If `/props` rejects the key, so does the rest.
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Returns how many slots have work; `None` where the server does not say (`--no-slots`), or not
+/// Returns the number of busy slots; `None` if the server does not report it (`--no-slots`), or not
 /// soon.
 async fn busy(asking: &ServerQuery<'_>, props: &Value) -> Result<Option<u32>, Error> {
     if props.get("is_sleeping").and_then(Value::as_bool) == Some(true) {
-        // It has nothing to do, and this question would wake it, unlike the others.
+        // It is asleep, and this query would wake it, unlike the others.
         return Ok(Some(0));
     }
     match tokio::time::timeout(SLOTS, asking.get("/slots")).await {
@@ -214,7 +213,7 @@ async fn busy(asking: &ServerQuery<'_>, props: &Value) -> Result<Option<u32>, Er
     }
 }
 
-/// Takes nothing else from `/slots`: older servers show what others ask there.
+/// Reads nothing else from `/slots`: older servers show other users' prompts there.
 fn n_busy(slots: &Value) -> Option<u32> {
     let is_busy = |slot: &Value| slot.get("is_processing").and_then(Value::as_bool);
     let busy = slots
@@ -281,7 +280,7 @@ fn read(props: &Value, models: &Value, wanted: Option<&str>) -> ProbeResult {
     }
 }
 
-/// Returns what the model's template and its tokenizer have for control tokens.
+/// Returns the control tokens of the model's template and tokenizer.
 fn tokens_of(props: &Value) -> ControlTokens {
     let text = |key: &str| props.get(key).and_then(Value::as_str).unwrap_or_default();
     ControlTokens::of_template(text("chat_template"), ["bos_token", "eos_token"].map(text))
@@ -305,7 +304,7 @@ fn tool_mode(props: &Value) -> (ToolMode, &'static str) {
         (Some(true), _) | (_, Some(true)) => {
             (ToolMode::Native, "the model's chat template has tools")
         }
-        // Servers before `chat_template_caps` show the template itself.
+        // Servers before `chat_template_caps` expose the template itself.
         (None, None) => match props.get("chat_template").and_then(Value::as_str) {
             Some(template) if template.contains("tools") => {
                 (ToolMode::Native, "the model's chat template mentions tools")
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn llama_server_says_it_all() {
+    fn llama_servers_properties_are_read() {
         let props = props(
             &json!(8192),
             &json!({"supports_tools": true, "supports_tool_calls": true}),
@@ -351,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_decides_how_tools_are_told() {
+    fn the_template_decides_the_tool_mode() {
         let mode = |props: &Value| tool_mode(props).0;
         let caps = |tools: bool, calls: bool| {
             props(
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_and_the_tokenizer_say_which_tokens_there_are() {
+    fn control_tokens_come_from_template_and_tokenizer() {
         let said = json!({"chat_template": "{{ '<user>' + content }}", "bos_token": "<@begin@>", "eos_token": "the end", "total_slots": 1});
         let tokens = read(&said, &Value::Null, None).tokens;
         assert_eq!(
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_slots_do_is_believed_only_where_each_says_it() {
+    fn busy_slots_are_counted_only_if_each_reports_it() {
         assert_eq!(
             n_busy(
                 &json!([{"id": 0, "is_processing": true, "prompt": "x"}, {"id": 1, "is_processing": false}])

@@ -1,11 +1,10 @@
-//! What differs between kinds of model servers, one file per kind; what several share stands beside
-//! them.
-//!
-//! All of them speak `OpenAI`'s chat completions ([`openai`]), and whatever one of them sends is
-//! understood from any other: a proxy that hides `/props` still hands `timings` through, and a
-//! router repeats the errors of every server behind it. So answers and errors are read in one
-//! place, and a [`Provider`] says only what is asked of its kind of server, and what is believed of
-//! it.
+//! The differences between kinds of model servers, one file per kind, beside what several of them
+//! share.
+//! All of them have `OpenAI`'s chat completions API ([`openai`]), and anything that one of them
+//! sends is accepted from any other: a proxy that hides `/props` still passes `timings` through,
+//! and a router repeats the errors of every server behind it. So answers and errors are parsed in
+//! one place, and a [`Provider`] defines only what is requested from its kind of server, and what
+//! is believed.
 
 pub(super) mod assemble;
 pub(super) mod calls;
@@ -37,52 +36,50 @@ use super::prompt::Prompt;
 use super::server_query::ServerQuery;
 use openai::Manner;
 
-/// The kinds there are, each asked in turn whether the server is one of it; the last one takes any.
+/// All kinds, probed in this order; the last one accepts any server.
 pub(super) const KINDS: [&dyn Provider; 2] = [&LlamaCpp, &Compatible];
 
 /// One kind of model server.
 pub(super) trait Provider: fmt::Debug + Send + Sync {
-    /// Asks what the server serves; `None` where it is of another kind.
+    /// Queries the server's properties; `None` if it is of another kind.
     fn probe<'a>(
         &'a self,
         asking: &'a ServerQuery<'a>,
         options: &'a Options,
     ) -> BoxFuture<'a, Result<Option<ProbeResult>, Error>>;
 
-    /// Returns how many tokens the server makes of a text, where it counts.
+    /// Returns how many tokens the server makes of a text, if it can count.
     fn count<'a>(
         &'a self,
         asking: &'a ServerQuery<'a>,
         text: &'a str,
     ) -> BoxFuture<'a, Option<u64>>;
 
-    /// Returns how many tokens the server reads for a whole conversation, where it counts.
+    /// Returns how many tokens a whole conversation has, if the server can count.
     fn count_prompt<'a>(
         &'a self,
         asking: &'a ServerQuery<'a>,
         prompt: &'a Prompt,
     ) -> BoxFuture<'a, Option<u64>>;
 
-    /// Returns the server's name for the penalty of what was just written, which is not in
-    /// `OpenAI`'s API.
+    /// Returns the server's name for the repeat penalty, which is not in `OpenAI`'s API.
     fn repeat_penalty(&self) -> &'static str;
 
-    /// Returns what a request holds that this kind of server alone is asked for, as keys and their
-    /// JSON.
+    /// Returns the additional request fields for this kind of server, as keys and their JSON.
     fn extras(&self, manner: &Manner, stream: bool) -> Vec<(&'static str, String)>;
 
-    /// Returns whether a stream that ends in good order without a word is an answer, rather than an
-    /// error that was not said.
+    /// Returns whether an empty stream with a normal end is an answer rather than an unreported
+    /// error.
     fn may_be_silent(&self, has_reason: bool) -> bool;
 
-    /// Returns whether the model's thinking should go back with its messages; others may refuse the
-    /// field.
+    /// Returns whether the model's reasoning should be sent back with its messages; other servers
+    /// may refuse the field.
     fn replays_thinking(&self) -> bool;
 
-    /// Returns whether it reads a conversation into its cache for a request that wants no answer.
+    /// Returns whether it caches a conversation for a request without output.
     fn reads_ahead(&self) -> bool;
 
-    /// Returns whether an answer can be held to a schema although the prompt tells of tools by the
-    /// server's own means.
+    /// Returns whether an answer can be constrained to a schema although tools are offered
+    /// natively.
     fn holds_calls(&self) -> bool;
 }

@@ -1,14 +1,14 @@
-/// Watches a JSON object come, piece by piece, and knows when its last brace has. Whether what
-/// stands between them is JSON it does not ask.
+/// Tracks a JSON object that arrives in pieces, and detects its last brace. It does not validate
+/// what is between its braces.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     depth: u32,
     in_string: bool,
     escaped: bool,
     has_begun: bool,
-    /// Something stands before or behind it.
+    /// There is something before or after it.
     is_other: bool,
-    /// The last byte that means something.
+    /// The last significant byte.
     last: u8,
 }
 
@@ -19,19 +19,19 @@ impl Object {
         }
     }
 
-    /// Returns whether the object has come, and nothing else.
+    /// Returns whether the object is complete, and nothing else came.
     pub(super) fn is_whole(&self) -> bool {
         self.has_begun && self.depth == 0 && !self.is_other
     }
 
-    /// Returns whether another object may begin within it here, or it is none at all.
+    /// Returns whether another object may begin here within it, or it is no object at all.
     pub(super) fn may_hold_object(&self) -> bool {
         !self.has_begun
             || self.in_string
             || self.depth > 0 && matches!(self.last, b':' | b'[' | b',')
     }
 
-    /// Returns whether one last brace is all that is missing.
+    /// Returns whether only the last brace is missing.
     pub(super) fn lacks_one_brace(&self) -> bool {
         self.depth == 1 && !self.in_string && !self.is_other
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_whole_with_its_last_brace() {
+    fn an_object_is_complete_with_its_last_brace() {
         check("", false);
         check("{}", true);
         check(" {\"a\": [1, {\"b\": \"}\"}]}\n", true);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_or_other_than_an_object_is_none() {
+    fn text_around_or_instead_of_an_object_is_detected() {
         check("[]", false);
         check("null", false);
         check("{} {}", false);

@@ -1,6 +1,6 @@
-//! The arguments of one call as their pieces come: mostly each piece goes on where the one before
-//! ended. Some servers send all so far with each piece, some say the whole once more at the end,
-//! and some lose the last brace. What is said twice counts once.
+//! Assembles the arguments of one call: usually each piece continues the one before. Some servers
+//! send everything so far with each piece, some repeat the whole at the end, and some lose the last
+//! brace. Repetitions count once.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -10,61 +10,60 @@ use super::object::Object;
 use super::sameness::is_same;
 use super::sameness::is_same_text;
 
-/// Most objects in the arguments of one call that are kept apart.
+/// Maximum number of separate objects in the arguments of one call.
 const MAX_OBJECTS: usize = 64;
 
 /// Collects the arguments of one call.
 #[derive(Debug, Default)]
 pub(super) struct ArgumentPieces {
-    /// Texts that ended where a piece began anew.
+    /// Texts that ended where a piece started anew.
     before: Vec<String>,
     text: String,
     object: Object,
-    /// The last piece, as long as each piece was all of the one before and more of it.
+    /// The last piece, as long as each piece was an extension of the one before.
     snapshot: Option<String>,
     n_pieces: usize,
 }
 
-/// What the arguments of one call come to.
+/// The result for the arguments of one call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// One object, or a text that is none: whoever carries out the call says what is wrong with it.
+    /// One object, or an invalid text: executing the call reports what is wrong with it.
     One(String),
-    /// Objects that differ: so many calls.
+    /// Different objects: as many calls.
     Several(Vec<String>),
-    /// Objects of which each is more of the one before: nothing tells whether they are one call or
-    /// several.
+    /// Objects each of which extends the one before: ambiguous between one call and several.
     Growing,
 }
 
 impl ArgumentPieces {
-    /// Returns what came since the last piece that began anew.
+    /// Returns the text since the last piece that started anew.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns whether nothing came, or an object that may stand for nothing yet.
+    /// Returns whether nothing came, or an object that may be a placeholder.
     pub(super) fn says_nothing(&self) -> bool {
         matches!(self.text.trim(), "" | "{}")
     }
 
-    /// Returns whether one object has come, and nothing else.
+    /// Returns whether exactly one complete object came.
     pub(super) fn is_whole(&self) -> bool {
         self.object.is_whole()
     }
 
-    /// Returns whether a piece says what stands there already.
+    /// Returns whether a piece repeats the text.
     pub(super) fn repeats(&self, piece: &str) -> bool {
         piece == self.text || is_same_text(piece, &self.text)
     }
 
-    /// Returns whether a piece is all of what stands there, which has no end yet, and more of it.
+    /// Returns whether a piece is an extension of the unterminated text.
     pub(super) fn is_begun_by(&self, piece: &str) -> bool {
         !self.is_whole() && extends(piece, &self.text)
     }
 
-    /// Adds the next piece, of which at most so many bytes are kept; returns whether that was all
-    /// of it.
+    /// Adds the next piece, of which at most `room` bytes are kept; returns whether all of it was
+    /// kept.
     pub(super) fn push(&mut self, piece: &str, room: usize) -> bool {
         if piece.is_empty() {
             return true;
@@ -91,8 +90,7 @@ impl ArgumentPieces {
         taken.len() == piece.len()
     }
 
-    /// Returns whether a piece cannot go on where the text ends, so that it is the object from its
-    /// beginning on.
+    /// Returns whether a piece cannot continue the text, so that it starts the object anew.
     fn begins_anew(&self, piece: &str) -> bool {
         if !piece.trim_start().starts_with('{') || self.text.trim().is_empty() {
             return false;
@@ -104,7 +102,7 @@ impl ArgumentPieces {
         is_more && !may_begin_json(&format!("{}{piece}", self.text))
     }
 
-    /// Returns whether each of several pieces was all of the one before and more of it.
+    /// Returns whether each of several pieces was an extension of the one before.
     fn has_snapshots(&self) -> bool {
         self.n_pieces > 1 && self.snapshot.is_some()
     }
@@ -114,7 +112,7 @@ impl ArgumentPieces {
         self.before.iter().map(String::len).sum::<usize>() + self.text.len()
     }
 
-    /// Returns what all of it comes to. Where the answer was cut, what has no end is left as it is.
+    /// Returns the result. In a truncated answer an unterminated text stays as it is.
     pub(super) fn settle(&self, is_cut: bool) -> Settled {
         let as_it_is = || Settled::One(self.before.concat() + &self.text);
         if self.before.is_empty() && read(&self.text).is_some() {
@@ -131,7 +129,7 @@ impl ArgumentPieces {
         let mut half: Option<&str> = None;
         for text in self.before.iter().chain([&self.text]) {
             let Some(found) = objects_in(text, is_cut) else {
-                // Half an object is nothing of its own where the next one says it again.
+                // A partial object does not count if the next one repeats it.
                 if half.replace(text).is_some() {
                     return as_it_is();
                 }
@@ -178,15 +176,15 @@ impl ArgumentPieces {
     }
 }
 
-/// Reads one JSON object.
+/// Parses one JSON object.
 fn read(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text)
         .ok()
         .filter(Value::is_object)
 }
 
-/// Reads the objects that a text is a sequence of, the last one of which may have lost its last
-/// braces; `None` where it is anything else.
+/// Parses a sequence of objects, the last one of which may lack its last braces; `None` for
+/// anything else.
 fn objects_in(text: &str, is_cut: bool) -> Option<Vec<(String, Value)>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -206,8 +204,8 @@ fn objects_in(text: &str, is_cut: bool) -> Option<Vec<(String, Value)>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Returns a whole object; one that lacks nothing but its last braces gets them. Behind a number or
-/// within a text nobody knows what was lost.
+/// Returns a complete object; one that lacks only its last braces gets them. After a number or
+/// within a string it is unknown what was lost.
 fn closed(text: &str, is_cut: bool) -> Option<String> {
     let text = text.trim();
     if read(text).is_some() {
@@ -226,7 +224,8 @@ fn closed(text: &str, is_cut: bool) -> Option<String> {
     (object.lacks_one_brace() && read(&whole).is_some()).then_some(whole)
 }
 
-/// Returns whether an object has all that another one has, and each text in it goes on from there.
+/// Returns whether an object has all fields of another one, with each string an extension of the
+/// other's.
 fn grows(less: &Value, more: &Value) -> bool {
     match (less, more) {
         (Value::Object(less), Value::Object(more)) => less
@@ -240,13 +239,13 @@ fn grows(less: &Value, more: &Value) -> bool {
     }
 }
 
-/// Returns whether a text begins with all of another one, blanks between their values aside.
+/// Returns whether a text begins with another one, ignoring whitespace between values.
 fn extends(text: &str, begin: &str) -> bool {
     let mut all = significant(text);
     significant(begin).all(|byte| all.next() == Some(byte))
 }
 
-/// Returns the bytes of JSON that mean something.
+/// Returns the significant bytes of JSON.
 fn significant(text: &str) -> impl Iterator<Item = u8> {
     let (mut in_string, mut is_escaped) = (false, false);
     text.bytes().filter(move |&byte| {
@@ -260,7 +259,7 @@ fn significant(text: &str) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Returns whether JSON may begin so.
+/// Returns whether JSON may begin like this.
 fn may_begin_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text)
         .err()
@@ -290,10 +289,10 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_said_twice_count_once() {
+    fn repeated_arguments_count_once() {
         let whole = r#"{"path":"o.txt","content":"hé\n"}"#;
-        // The whole once more, with other blanks, with its names in another order, after an empty
-        // object, all in one piece.
+        // The whole again, with other whitespace, in another key order, after an empty object, all
+        // in one piece.
         for pieces in [
             vec![r#"{"path":"#, r#""o.txt","content":"#, r#""hé\n"}"#, whole],
             vec![
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_are_all_so_far_are_one_object() {
+    fn cumulative_pieces_are_one_object() {
         for pieces in [
             vec![r#"{"path"#, r#"{"path":"a"#, r#"{"path":"a","limit":1}"#],
             vec![
@@ -354,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_brace_that_is_missing_is_added_where_nothing_else_is() {
+    fn a_missing_last_brace_is_added_if_nothing_else_is_missing() {
         check(&[r#"{"path":"a""#], r#"{"path":"a"}"#);
         check(
             &[r#"{"edits":["#, r#"{"path":"a"}]"#],
@@ -370,7 +369,8 @@ mod tests {
             r#"{"path":"a","append":true}"#,
         );
         check(&[r#"{"path":"a"#, r#"{"path":"a"}"#], r#"{"path":"a"}"#);
-        // A number may go on, a text was cut, and of a list nobody knows what else was in it.
+        // A number may continue, a string was truncated, and of a list it is unknown what else was
+        // in it.
         for text in [
             r#"{"limit":1"#,
             r#"{"path":"a"#,
@@ -380,7 +380,7 @@ mod tests {
         ] {
             check(&[text], text);
         }
-        // Where the answer was cut it has no end.
+        // In a truncated answer it is unterminated.
         assert_eq!(
             settled(&[r#"{"path":"a""#], true),
             Settled::One(r#"{"path":"a""#.to_owned())
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_differ_are_not_made_one() {
+    fn different_objects_are_not_merged() {
         let two = |a: &str, b: &str| Settled::Several(vec![a.to_owned(), b.to_owned()]);
         for pieces in [
             vec![r#"{"a":1}"#, r#"{"b":2}"#],
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_object_stays_as_it_is_written() {
+    fn a_single_object_keeps_its_bytes() {
         for pieces in [
             vec![r#"{"a":"#, r#"{"a":1}}"#],
             vec![r#"{"a":["#, r#"{"b":1},"#, r#"{"b":1}]}"#],

@@ -1,9 +1,9 @@
-//! When two JSON values are the same: a number is what it counts, however it is written.
+//! Equality of JSON values: numbers are compared by value, however they are written.
 
 use serde_json::Number;
 use serde_json::Value;
 
-/// Returns whether two values say the same.
+/// Returns whether two values are equal.
 pub fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => is_same_number(one, other),
@@ -24,7 +24,7 @@ pub fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Returns whether two texts are JSON that says the same.
+/// Returns whether two texts are JSON of equal values.
 pub(super) fn is_same_text(one: &str, other: &str) -> bool {
     let read = |text| serde_json::from_str::<Value>(text).ok();
     read(one)
@@ -32,7 +32,7 @@ pub(super) fn is_same_text(one: &str, other: &str) -> bool {
         .is_some_and(|(one, other)| is_same(&one, &other))
 }
 
-/// A whole number is compared as such: two large ones may have the same floating point.
+/// Integers are compared as such: two large ones may have the same floating-point value.
 fn is_same_number(one: &Number, other: &Number) -> bool {
     match (whole(one), whole(other)) {
         (Some(one), Some(other)) => one == other,
@@ -41,7 +41,7 @@ fn is_same_number(one: &Number, other: &Number) -> bool {
     }
 }
 
-/// Returns the whole number that a number is, as far as a float counts exactly.
+/// Returns the integer value of a number, as far as a float is exact.
 fn whole(number: &Number) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Some(whole) = number.as_i128() {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_they_count() {
+    fn numbers_are_equal_by_value() {
         for (one, other) in [
             ("5", "5.0"),
             ("5", "5e0"),

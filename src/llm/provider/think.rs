@@ -1,18 +1,17 @@
-//! Tells apart `<think>…</think>` at the beginning of an answer, for servers that leave it in the
+//! Separates `<think>…</think>` at the beginning of an answer, for servers that leave it in the
 //! text.
-//!
-//! Only at the beginning, and behind a thought at the beginning of a line, outside of code, where
-//! it has an end: a model that writes *about* the tag later on must not lose its words. And where a
-//! thought holds another beginning, what stands behind the first end waits for a second one: only
-//! that tells a thought within a thought from a word about the tag.
+//! Only at the beginning, and after a thought at the beginning of a line, outside of code, if it is
+//! closed: a model that writes *about* the tag later on must not lose its text. And if a thought
+//! contains another opening tag, what follows the first closing tag waits for a second one: only
+//! that distinguishes a nested thought from a mention of the tag.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// Behind these at the beginning of a line stands code, up to the next one.
+/// At the beginning of a line these begin code, up to the next one.
 const FENCES: [&str; 2] = ["```", "~~~"];
-/// How much is looked at in one go, in bytes.
+/// How much is processed at once, in bytes.
 const PART: usize = 1024;
-/// How much waits for an end, in bytes.
+/// How much is buffered while waiting for a closing tag, in bytes.
 const MAX_HELD: usize = 64 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -24,16 +23,16 @@ pub(crate) enum Part {
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     state: State,
-    /// What may still become a tag, or space that may turn out to surround one; at most a few bytes
-    /// beyond blanks.
+    /// What may still become a tag, or whitespace that may surround one; at most a few bytes beyond
+    /// whitespace.
     held: String,
-    /// Beginnings within the thought that have no end yet.
+    /// Nested opening tags that are not closed yet.
     n_open: usize,
-    /// How much of what is held has no end in it.
+    /// How much of the buffer contains no closing tag.
     searched: usize,
     /// There was a thought, so that there may be another one.
     is_thinker: bool,
-    /// The line that text goes on with has begun, and begins with no tag.
+    /// The current line of text has begun, and begins with no tag.
     is_within_line: bool,
     is_code: bool,
 }
@@ -43,12 +42,12 @@ enum State {
     #[default]
     Start,
     Thinking,
-    /// Behind an end that may be that of a thought within the thought.
+    /// After a closing tag that may be that of a nested thought.
     Between,
-    /// Behind the closing tag, before the first word.
+    /// After the closing tag, before the first word.
     Gap,
     Text,
-    /// At a line of the text that begins a thought if that has an end.
+    /// At a line of text that begins a thought if that is closed.
     Later,
 }
 
@@ -61,8 +60,8 @@ enum End {
 
 impl Splitter {
     pub(crate) fn feed(&mut self, piece: &str, mut on: impl FnMut(Part)) {
-        // What is held is looked through and moved for each tag in it, so it stays short however
-        // long the piece is.
+        // The buffer is searched and moved for each tag in it, so it stays short however long the
+        // piece is.
         let mut rest = piece;
         while !rest.is_empty() {
             let (part, behind) = rest.split_at(rest.ceil_char_boundary(PART.min(rest.len())));
@@ -147,8 +146,7 @@ impl Splitter {
         }
     }
 
-    /// Gives out text up to a line that may begin a thought; returns whether it begins with the
-    /// tag.
+    /// Emits text up to a line that may begin a thought; returns whether it begins with the tag.
     fn take_text(&mut self, on: &mut impl FnMut(Part)) -> bool {
         let mut at = 0;
         let is_thought = loop {
@@ -184,7 +182,7 @@ impl Splitter {
         is_thought
     }
 
-    /// Looks for the end of a thought in what is held, in so many bytes however they came.
+    /// Searches the buffer for a closing tag, within a fixed number of bytes however they arrived.
     fn find_end(&mut self) -> End {
         let from = self
             .held
@@ -197,7 +195,7 @@ impl Splitter {
         }
     }
 
-    /// Takes an end of a thought, which is of this one or of one within it.
+    /// Handles a closing tag, of this thought or of a nested one.
     fn end_thought(&mut self, at: usize, on: &mut impl FnMut(Part)) {
         let rest = self.held.split_off(at + CLOSE.len());
         self.held.truncate(at);
@@ -212,7 +210,7 @@ impl Splitter {
         self.n_open = self.n_open.saturating_sub(1);
     }
 
-    /// Gives out what was held back in vain.
+    /// Emits the remaining buffer.
     pub(crate) fn finish(&mut self, mut on: impl FnMut(Part)) {
         if self.state == State::Between {
             self.held = self.held.trim_start().to_owned();
@@ -263,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_told_from_text() {
+    fn thinking_is_separated_from_text() {
         check("<think>\nhm</think>\n\nyes", "\nhm", "yes");
         check(
             " <think>a </thi b</think>c<think>d",
@@ -275,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_within_a_thought_ends_only_itself() {
+    fn a_nested_thought_ends_only_itself() {
         check(
             "<think>a <think>b</think> c</think>\nd",
             "a <think>b c",
@@ -300,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thinker_may_think_again() {
+    fn a_second_thought_is_recognized_after_a_first() {
         check("<think>a</think>\n<think>b</think>\n\nc", "ab", "c");
         check("<think></think>\n\n<think>for ever", "for ever", "");
         check(
@@ -331,9 +329,9 @@ mod tests {
         );
     }
 
-    /// With the rest of it looked through for each tag, these would take minutes.
+    /// Searching the whole rest for each tag would take minutes here.
     #[test]
-    fn a_megabyte_of_tags_in_one_piece_is_read_in_little_time() {
+    fn a_megabyte_of_tags_in_one_piece_is_split_in_linear_time() {
         for tags in [
             "<think>",
             "</think>",
@@ -349,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_the_tag_in_front_is_left_alone() {
+    fn text_without_a_leading_tag_is_unchanged() {
         check(
             "Use <think> like </think> this.",
             "",

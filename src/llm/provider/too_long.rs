@@ -1,12 +1,12 @@
-//! Refusals that say the conversation is longer than the model's window. Servers have many words
-//! for it, so they are read by what they mean: first the status and the name of the error, then its
-//! words.
+//! Recognizes refusals because the conversation is longer than the model's window. Servers word it
+//! differently, so the meaning is derived: first from the status and the name of the error, then
+//! from its words.
 
 use serde_json::Value;
 
 use crate::error::Error;
 
-/// Tokens of the conversation and of the window, as far as a refusal tells them.
+/// Tokens of the conversation and of the window, as far as a refusal reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     prompt: Option<u64>,
@@ -22,17 +22,16 @@ impl From<Sizes> for Error {
     }
 }
 
-/// Statuses of those who may not ask, do not pay or ask too often: no shorter request is answered
-/// otherwise.
+/// Statuses about authorization, payment or rate: a shorter request would not help.
 const OTHER_STATUSES: [u16; 6] = [401, 402, 403, 404, 408, 429];
 
-/// Names of errors are parted into what they are about and what is wrong with it.
+/// Names of errors are split into a subject and what is wrong with it.
 const ABOUT: [&str; 3] = ["context", "prompt", "input"];
 const WRONG: [&str; 5] = ["exceed", "toolong", "toolarge", "overflow", "limitreached"];
-/// The number that z.ai has for it.
+/// z.ai's number for it.
 const CODES: [&str; 1] = ["1261"];
 
-/// What a sentence may be about that is nothing but the window.
+/// Subjects of a sentence that mean only the window.
 const WINDOW: [&str; 13] = [
     "context length",
     "context size",
@@ -48,7 +47,7 @@ const WINDOW: [&str; 13] = [
     "token count",
     "total tokens",
 ];
-/// What else it may be about, where it also speaks of a length.
+/// Other subjects, if the sentence also mentions a length.
 const SUBJECTS: [&str; 7] = [
     "prompt",
     "input",
@@ -81,9 +80,9 @@ const RELATIONS: [&str; 19] = [
     "shorten",
     "only",
 ];
-/// The same of the window alone.
+/// The same for the window only.
 const WINDOW_RELATIONS: [&str; 4] = ["reached", "disabled", ">", "compared to"];
-/// What a length may be one of besides, and limits of another kind.
+/// Other things that have a length, and other kinds of limits.
 const OTHERS: [&str; 20] = [
     "image",
     "audio",
@@ -107,13 +106,12 @@ const OTHERS: [&str; 20] = [
     "output tokens",
 ];
 
-/// Units of what is sent, which is no number of tokens, by themselves or right behind a number
-/// (`4MB`).
+/// Units other than tokens, as words or right after a number (`4MB`).
 const SIZES: [&str; 13] = [
     "byte", "octet", "b", "kb", "kib", "mb", "mib", "gb", "gib", "kilobyte", "megabyte",
     "mebibyte", "gigabyte",
 ];
-/// What else is counted, right behind its number.
+/// Other things that are counted, right after a number.
 const COUNTED: [&str; 9] = [
     "character",
     "char",
@@ -137,13 +135,13 @@ fn has_other_unit(text: &str) -> bool {
             let is_counted = is_behind_number || unit.len() < word.len();
             is_behind_number = unit.is_empty();
             let unit = singular(unit);
-            // A single letter is a unit of a number alone.
+            // A single letter is a unit only after a number.
             SIZES.contains(&unit.as_str()) && (is_counted || unit.len() > 1)
                 || is_counted && COUNTED.contains(&unit.as_str())
         })
 }
 
-/// Returns the sizes of a conversation that is refused as too long; `None` where the refusal says
+/// Returns the sizes of a conversation that is refused as too long; `None` if the refusal means
 /// something else.
 pub(crate) fn sizes(error: &Value, code: u16, message: &str) -> Option<Sizes> {
     let lower = without_commas(&message.to_ascii_lowercase());
@@ -152,7 +150,7 @@ pub(crate) fn sizes(error: &Value, code: u16, message: &str) -> Option<Sizes> {
     is_so.then(|| told(error, &without_status(&lower, code)))
 }
 
-/// Returns a text without the number of the status that it came with, which is no size.
+/// Removes the number of the HTTP status from a text, which is no size.
 fn without_status(text: &str, code: u16) -> String {
     let code = code.to_string();
     let is_digit = |c: char| c.is_ascii_digit();
@@ -165,8 +163,8 @@ fn without_status(text: &str, code: u16) -> String {
     }
 }
 
-/// Returns whether words may speak of a length, so that nobody knows whether a shorter conversation
-/// would be answered.
+/// Returns whether a message may be about a length, so that a shorter conversation might be
+/// answered.
 pub(crate) fn may_be(message: &str) -> bool {
     let lower = message.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -175,8 +173,8 @@ pub(crate) fn may_be(message: &str) -> bool {
     says_nothing || has(&MEASURES) || has(&["exceed", "context", "limit", "maximum"])
 }
 
-/// Returns two numbers of which a conversation may have been the larger one and its window the
-/// other.
+/// Returns two numbers, the larger of which may be the conversation's length and the other its
+/// window.
 pub(crate) fn two_sizes(message: &str) -> Option<(u64, u64)> {
     let mut numbers = if has_other_unit(&message.to_ascii_lowercase()) {
         Vec::new()
@@ -236,7 +234,7 @@ fn says_so(sentence: &str) -> bool {
     })
 }
 
-/// Returns whether words stand in a sentence as such, in the singular or the plural.
+/// Returns whether a sentence contains a word, in the singular or the plural.
 fn has_word(sentence: &str, word: &str) -> bool {
     sentence.match_indices(word).any(|(at, _)| {
         let behind = sentence[at + word.len()..].trim_start_matches('s');
@@ -248,11 +246,11 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric()
 }
 
-/// Returns the sizes that a refusal names.
+/// Returns the sizes in a refusal.
 fn told(error: &Value, lower: &str) -> Sizes {
     let number = |key: &str| error.get(key).and_then(Value::as_u64);
-    // What the conversation is by itself, where the sum with the answer is too much: vLLM's and
-    // `OpenAI`'s words for it.
+    // The conversation's own length, if its sum with the answer is too much, in the words of vLLM
+    // and `OpenAI`.
     let own = before(lower, " in the messages")
         .or_else(|| before(lower, " input tokens"))
         .or_else(|| before(lower, " in your prompt"));
@@ -265,7 +263,7 @@ fn told(error: &Value, lower: &str) -> Sizes {
         (Some(own), [one, other, ..]) => (Some(own), Some(if *one == own { *other } else { *one })),
         // Some name the window first.
         (_, [one, other, ..]) => (Some(*one.max(other)), Some(*one.min(other))),
-        // LM Studio names the window alone.
+        // LM Studio names the window only.
         (_, [context]) if lower.contains("reached context length of") => (None, Some(*context)),
         _ => two_sizes(lower).map_or((None, None), |(more, less)| (Some(more), Some(less))),
     };
@@ -275,7 +273,7 @@ fn told(error: &Value, lower: &str) -> Sizes {
     }
 }
 
-/// Returns the number that stands right before these words.
+/// Returns the number right before these words.
 fn before(message: &str, words: &str) -> Option<u64> {
     let head = message.split_once(words)?.0;
     head[head
@@ -285,7 +283,7 @@ fn before(message: &str, words: &str) -> Option<u64> {
         .ok()
 }
 
-/// Returns the number that stands right behind these words.
+/// Returns the number right after these words.
 fn after(message: &str, words: &str) -> Option<u64> {
     let rest = message.split_once(words)?.1;
     rest[..rest
@@ -295,7 +293,7 @@ fn after(message: &str, words: &str) -> Option<u64> {
         .ok()
 }
 
-/// Returns the first two numbers that stand before the word "tokens" or "maximum".
+/// Returns the first two numbers before the word "tokens" or "maximum".
 fn tokens(message: &str) -> Vec<u64> {
     let other_unit = has_other_unit(message);
     let mut before = "";
@@ -315,7 +313,7 @@ fn tokens(message: &str) -> Vec<u64> {
     found
 }
 
-/// Returns all numbers of a text, also those whose digits are parted by commas.
+/// Returns all numbers of a text, also with commas between their digits.
 fn numbers(text: &str) -> Vec<u64> {
     without_commas(text)
         .split(|c: char| !c.is_ascii_digit())
@@ -323,7 +321,7 @@ fn numbers(text: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Returns a text without the commas between digits.
+/// Removes the commas between digits.
 fn without_commas(text: &str) -> String {
     let bytes = text.as_bytes();
     let is_digit = |at: Option<usize>| {
@@ -353,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_window_is_recognised_in_many_words() {
+    fn a_full_window_is_recognized_in_many_wordings() {
         for (body, prompt, context) in [
             (
                 r#"{"error":{"code":400,"message":"request (9001 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9001,"n_ctx":8192}}"#,
@@ -475,9 +473,9 @@ mod tests {
         }
     }
 
-    /// Words that no server was asked for when the rules were made.
+    /// Wordings that were not considered when the rules were made.
     #[test]
-    fn other_words_for_a_full_window_are_understood() {
+    fn unforeseen_wordings_for_a_full_window_are_recognized() {
         for (body, prompt, context) in [
             (
                 r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 131072 (requested: 140211)","type":"invalid_request_error"}}"#,
@@ -562,9 +560,9 @@ mod tests {
         }
     }
 
-    /// Less is the remedy for these as well, but they tell nothing of the window.
+    /// Shortening helps in these cases too, but they say nothing about the window.
     #[test]
-    fn a_size_in_another_unit_is_no_number_of_tokens() {
+    fn a_size_in_another_unit_is_not_a_number_of_tokens() {
         for message in [
             "Request body too large: 5242880 bytes exceeds the limit of 4194304 bytes",
             "Payload Too Large: request size 6291456 > 4194304 byte limit",
@@ -592,7 +590,7 @@ mod tests {
             }
             assert_eq!(two_sizes(message), None, "{message}");
         }
-        // Beside bytes tokens are still tokens.
+        // Tokens mentioned beside bytes are still tokens.
         let both = r#"{"error":{"message":"The prompt (36000 bytes) has 9000 tokens, which exceeds the context length of 8192 tokens"}}"#;
         assert!(
             matches!(
@@ -608,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn other_refusals_are_errors() {
+    fn other_refusals_are_not_about_the_window() {
         for message in [
             "The value of top_k is out of range [1, 100]",
             "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000.",
@@ -633,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_speak_of_a_length_is_told_from_what_does_not() {
+    fn messages_that_may_be_about_a_length_are_recognized() {
         for message in [
             "no explanation",
             "输入过长",

@@ -1,4 +1,4 @@
-//! vLLM, which counts tokens beside what all such servers do.
+//! vLLM, which can count tokens besides what all such servers can do.
 
 use futures::future::BoxFuture;
 use futures::future::FutureExt;
@@ -14,7 +14,7 @@ use crate::probe::ProbeResult;
 use crate::prompt::Prompt;
 use crate::server_query::ServerQuery;
 
-/// As its list of models names it.
+/// Its owner in the model list.
 pub(super) const OWNER: &str = "vllm";
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Provider for Vllm {
         .boxed()
     }
 
-    /// As its template writes it, tools included.
+    /// As rendered by its template, tools included.
     fn count_prompt<'a>(
         &'a self,
         asking: &'a ServerQuery<'a>,
@@ -58,8 +58,7 @@ impl Provider for Vllm {
                 .await;
             match answer.ok().as_ref().and_then(counted) {
                 Some(tokens) => Some(tokens),
-                // A template that refuses the conversation as it stands: the JSON is more or less
-                // as long.
+                // If a template refuses the conversation: the JSON has about the same length.
                 None => self.count(asking, &head).await,
             }
         }

@@ -1,4 +1,4 @@
-//! What is left of an answer that was cut: half a call is none, and the model is told why.
+//! Handles a truncated answer: an incomplete call is no call, and the model is told why.
 
 use super::Assembler;
 use super::end::is_sure;
@@ -10,13 +10,13 @@ use crate::stream::Finish;
 use podbay_event::HalfCall;
 
 impl Assembler {
-    /// Returns whether something else than the model ended the answer.
+    /// Returns whether something other than the model ended the answer.
     pub(super) fn is_cut(&self) -> bool {
         matches!(self.finish, Some(Finish::Length | Finish::ContentFilter))
     }
 
-    /// Takes the calls out that the server reports and that the end of the answer cut; returns what
-    /// there is of the last one's arguments, and what to tell the model.
+    /// Removes the server's calls that the end of the answer truncated; returns the arguments of
+    /// the last one as far as they go, and the message for the model.
     pub(super) fn take_half_call(&mut self) -> Option<(String, String)> {
         if !self.is_cut() {
             return None;
@@ -33,7 +33,7 @@ impl Assembler {
         ))
     }
 
-    /// Looks for one in the words of a model whose server holds its answers to no object of ours.
+    /// Looks for one in the text of a model whose server does not enforce the schema.
     pub(super) fn half_in_prose(&self, words: &str) -> Option<HalfCall> {
         if self.finish != Some(Finish::Length) {
             return None;
@@ -47,14 +47,14 @@ impl Assembler {
     }
 }
 
-/// Returns the call in the text that the most tokens cut, and what was said before it.
+/// Returns the call in the text that the token limit truncated, and the text before it.
 pub(super) fn half(
     parsed: &text::Parsed,
     incomplete: &text::Incomplete,
     finish: Option<Finish>,
 ) -> Option<HalfCall> {
     let is_half = finish == Some(Finish::Length) && incomplete.part == text::IncompletePart::Call;
-    // What stands in the content too is no end of the answer.
+    // What is part of the content too is not the end of the answer.
     let is_last = is_half && !parsed.content.contains(&incomplete.text);
     is_last.then(|| HalfCall {
         before: parsed.content.clone(),
@@ -63,7 +63,7 @@ pub(super) fn half(
     })
 }
 
-/// Returns the one JSON object that the most tokens cut, in which a call began.
+/// Returns the call in a single JSON object that the token limit truncated.
 pub(super) fn half_of_object(json: &str, finish: Option<Finish>) -> Option<HalfCall> {
     let begun = json
         .find('{')
@@ -76,7 +76,7 @@ pub(super) fn half_of_object(json: &str, finish: Option<Finish>) -> Option<HalfC
     })
 }
 
-/// Returns what to tell a model whose one JSON object has no end.
+/// Returns the message for a model whose single JSON object is unterminated.
 pub(super) fn half_object(json: &str, finish: Option<Finish>, problem: String) -> String {
     if finish != Some(Finish::Length) {
         return problem;

@@ -1,4 +1,4 @@
-//! Calls in places where neither server nor parser looks.
+//! Finds calls where neither server nor parser looks.
 
 use super::Assembler;
 use crate::format::text;
@@ -9,8 +9,8 @@ use crate::stream::Reply;
 use podbay_event::ToolCall;
 
 impl Assembler {
-    /// Takes calls of tools that do not exist, which are calls all the same, so that their results
-    /// can say so; returns whether there are any.
+    /// Takes calls of unknown tools, which count as calls so that their results can report the
+    /// error; returns whether there are any.
     pub(super) fn take_unknown(&mut self) -> bool {
         if !self.with_calls() || !self.calls.is_empty() {
             return false;
@@ -23,7 +23,7 @@ impl Assembler {
         true
     }
 
-    /// Takes the calls of a thought that led to nothing else; returns whether there were any.
+    /// Takes the calls of a thought that nothing follows; returns whether there were any.
     pub(super) fn take_calls_of_thought(
         &self,
         reply: &mut Reply,
@@ -41,7 +41,7 @@ impl Assembler {
     }
 }
 
-/// Returns the calls with which a thought ends, and the rest of it.
+/// Returns the calls at the end of a thought, and the rest of it.
 fn in_thought(thinking: &str, tools: &text::Tools) -> Option<(Vec<text::Call>, String)> {
     if thinking.trim().is_empty() || tools.is_empty() {
         return None;
@@ -54,7 +54,7 @@ fn in_thought(thinking: &str, tools: &text::Tools) -> Option<(Vec<text::Call>, S
     (!parsed.calls.is_empty() && parsed.incomplete.is_none()).then_some((parsed.calls, rest))
 }
 
-/// Gives each call an id that no other call of the conversation has.
+/// Gives each call an id that is unique in the conversation.
 pub(super) fn numbered(
     found: Vec<text::Call>,
     is_taken: impl Fn(&str) -> bool,

@@ -1,5 +1,4 @@
-//! What an answer comes to when it ends: whole, cut off, or in a way that the server could not
-//! read.
+//! Builds the reply at the end of an answer: complete, truncated, or unparsable for the server.
 
 use super::Assembler;
 use super::Reading;
@@ -25,7 +24,7 @@ use podbay_event::ToolCall;
 use podbay_event::Usage;
 
 impl Assembler {
-    /// Returns what there is at an interrupt; calls that were under way are left out.
+    /// Returns the partial reply after an interrupt; incomplete calls are dropped.
     pub(crate) fn interrupted(self) -> Reply {
         let text = match self.reading {
             Reading::Json { .. } | Reading::Held if self.parser.is_none() => {
@@ -48,8 +47,8 @@ impl Assembler {
         }
     }
 
-    /// Returns the answer that the server could not read, where the part of it that it repeats
-    /// holds calls.
+    /// Returns an answer that the server could not parse, if the part that it repeats contains
+    /// calls.
     pub(crate) fn recover(
         &self,
         raw: &str,
@@ -58,14 +57,14 @@ impl Assembler {
     ) -> Option<Reply> {
         let has_calls = match self.reading {
             Reading::Native { with_calls } => with_calls,
-            // Where calls are looked for in the text, what came of it is in hand already.
+            // If calls are parsed from the text, its result is available already.
             Reading::Json { with_calls } | Reading::Text { with_calls } => {
                 with_calls && self.text.is_empty()
             }
             Reading::Held => self.text.is_empty(),
             Reading::Schema => false,
         };
-        // With half a call in hand nobody knows where the rest of it begins.
+        // After an incomplete call it is unknown where the rest of it begins.
         if !has_calls || !self.calls.is_empty() {
             return None;
         }
@@ -99,7 +98,7 @@ impl Assembler {
         })
     }
 
-    /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
+    /// Returns the complete reply. `is_taken` says which ids other calls of the conversation have.
     pub(crate) fn finish(
         mut self,
         is_taken: impl Fn(&str) -> bool,
@@ -129,7 +128,7 @@ impl Assembler {
         }
         let is_unheld = was_to_be_object && self.reading != told;
         if is_over && (is_unheld || !was_to_be_object) {
-            // What the model made others say is not to be repeated as its own words.
+            // What the model invented for other speakers must not be repeated as its own text.
             self.parsed.content.trim_end().clone_into(&mut self.text);
         }
         let is_unclear = incomplete
@@ -159,7 +158,7 @@ impl Assembler {
         }
         if let Some(with_calls) = json {
             let parsed = match constrained::parse(&self.text) {
-                // Beside a call that cannot be carried out the answer is what there is.
+                // Beside a call that cannot be executed the text is the answer.
                 ConstrainedAnswer::Call { said, name, .. }
                     if !(said.is_empty() || with_calls && self.tools.has(&name)) =>
                 {
@@ -176,8 +175,9 @@ impl Assembler {
                 .then(|| constrained::partial_answer(&self.text))
                 .flatten()
             {
-                // One that only ran out of tokens is an answer, as far as it goes, and any half of
-                // one says more than none. Its raw half would only teach the model to write halves.
+                // An answer that only ran out of tokens counts as far as it goes, and any part of
+                // one is better than none. Its truncated raw form would only teach the model to
+                // truncate.
                 if !self.shown_text {
                     on(Update::Text(begun.clone()));
                 }
@@ -251,7 +251,7 @@ impl Assembler {
             let is_plain =
                 reply.calls.is_empty() && reply.half.is_none() && !is_over && !has_thought;
             reply.written = is_plain.then(|| self.text.clone());
-            // What cannot be repeated as it is, or should not be, is written anew.
+            // What cannot or should not be repeated unchanged is rewritten.
             let is_whole = incomplete.is_none()
                 && !is_over
                 && with_calls
@@ -267,7 +267,7 @@ impl Assembler {
         } else {
             let with_calls = self.reading == (Reading::Native { with_calls: true });
             self.take_thought(&mut reply, incomplete.as_ref());
-            // Where the tag itself is cut nobody knows yet that it is one.
+            // With a truncated tag it is not known yet to be one.
             reply.half = incomplete
                 .filter(|_| with_calls)
                 .and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
@@ -280,7 +280,7 @@ impl Assembler {
         Ok(reply)
     }
 
-    /// Shows what was not shown of the words in an object while they came.
+    /// Shows the rest of the text in an object that was not shown while streaming.
     fn show_rest(&self, text: &str, on: &mut (dyn FnMut(Update) + Send)) {
         let shown = partial_answer(&self.text);
         let rest = if self.shown_text {
@@ -294,8 +294,8 @@ impl Assembler {
         }
     }
 
-    /// Takes what was said beside calls that the server itself reports. What else of the text looks
-    /// like a call is none then.
+    /// Takes the text beside calls that the server itself reports. Anything else in it that looks
+    /// like a call is none.
     fn take_words(&mut self, reply: &mut Reply) {
         reply.text = match self.reading {
             Reading::Native { .. } | Reading::Schema => std::mem::take(&mut self.text),
@@ -313,16 +313,16 @@ impl Assembler {
         };
     }
 
-    /// Takes the text, and out of it a thought that the template began and the server left there.
+    /// Takes the text, and separates a thought that the template began and the server left in it.
     fn take_thought(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>) {
         let is_whole = self.parsed.calls.is_empty()
             && incomplete.is_none_or(|incomplete| incomplete.part == text::IncompletePart::Unclear);
-        // The headers of gpt-oss are no words, though there be no thought among them.
+        // The headers of gpt-oss are not content, even without a thought among them.
         let has_header = ["<|channel|>", "<|start|>"]
             .iter()
             .any(|header| self.text.trim_start().starts_with(header));
         if self.parsed.reasoning.is_empty() && !has_header || !is_whole {
-            // What was cut goes on, and its last tag stands in the midst of the answer.
+            // A truncated answer continues, so its last tag is in the middle of the whole answer.
             if incomplete.is_none() && !self.is_cut() {
                 self.drop_end_of_turn();
             }
@@ -335,8 +335,7 @@ impl Assembler {
         reply.thinking.push_str(&parsed.reasoning);
     }
 
-    /// Drops the token from the end of an answer by which the model ends its turn, where its server
-    /// left it there.
+    /// Drops the model's end-of-turn token from the end of an answer, if its server left it there.
     fn drop_end_of_turn(&mut self) {
         let said = self.parsed.content.trim_end();
         let rest = self.text.strip_prefix(said).map(str::trim);
@@ -349,8 +348,7 @@ impl Assembler {
         }
     }
 
-    /// Keeps the blanks at the end of an answer that was cut there: they part it from what goes on
-    /// with it.
+    /// Keeps whitespace at the end of a truncated answer: it separates it from its continuation.
     fn keep_blanks(&self, text: &mut String) {
         let said = self.text.trim_end();
         if self.finish == Some(Finish::Length) && !text.is_empty() && said.ends_with(text.as_str())
@@ -359,7 +357,7 @@ impl Assembler {
         }
     }
 
-    /// Makes a reply of what was found in the text.
+    /// Builds the reply from the parsed text.
     fn take_parsed(
         &mut self,
         reply: &mut Reply,
@@ -390,8 +388,8 @@ impl Assembler {
     }
 }
 
-/// Returns whether there was a call in a text that was not carried out, and not only the beginning
-/// of something.
+/// Returns whether there was an unexecuted call in a text, rather than only the beginning of
+/// something.
 pub(super) fn is_sure(incomplete: &text::Incomplete, text: &str) -> bool {
     match incomplete.part {
         text::IncompletePart::Call => {
@@ -402,8 +400,8 @@ pub(super) fn is_sure(incomplete: &text::Incomplete, text: &str) -> bool {
     }
 }
 
-/// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of;
-/// the raw half of a JSON text would only teach the model to write halves.
+/// Returns the answer in the beginning of a JSON text. It was shown to the user; the truncated raw
+/// form would only teach the model to truncate.
 fn partial_answer(json: &str) -> String {
     let mut text = String::new();
     JsonAnswerReader::default().feed(json, |seen| {
@@ -414,7 +412,7 @@ fn partial_answer(json: &str) -> String {
     text
 }
 
-/// The server's count, or else what llama-server measured.
+/// Returns the server's count, else llama-server's timings.
 fn usage(usage: Option<Usage>, timings: Option<Timings>) -> Usage {
     let mut usage = usage.unwrap_or_default();
     if let Some(timings) = timings {
@@ -430,7 +428,7 @@ fn usage(usage: Option<Usage>, timings: Option<Timings>) -> Usage {
     usage
 }
 
-/// Calls are what counts: some servers give the reason `stop` with them, some `tool_calls` without.
+/// Calls decide: some servers give the reason `stop` with them, some `tool_calls` without.
 fn finish(said: Option<Finish>, calls: &[ToolCall]) -> Finish {
     match said {
         Some(Finish::Length) => Finish::Length,

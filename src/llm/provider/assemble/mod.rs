@@ -1,5 +1,5 @@
-//! Turns the pieces of one answer into updates, and in the end into a reply; bounded in every
-//! direction.
+//! Assembles the pieces of one answer into updates, and finally into a reply; everything is
+//! bounded.
 
 mod cut;
 mod elsewhere;
@@ -27,56 +27,56 @@ use crate::stream::Timings;
 use crate::stream::Update;
 use podbay_event::Usage;
 
-/// Most bytes of text, and of thinking, in one answer.
+/// Maximum bytes of text, and of reasoning, in one answer.
 const MAX_TEXT: usize = 4 * 1024 * 1024;
 
-/// How the answer is to be read.
+/// How the answer is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// Text is text, calls are the server's.
+    /// Text is text, calls come from the server.
     Native { with_calls: bool },
-    /// The text is one JSON object of ours.
+    /// The text is one JSON object in our form.
     Json { with_calls: bool },
-    /// The text is one JSON object of ours, unless the server reports calls all the same.
+    /// The text is one JSON object in our form, unless the server reports calls all the same.
     Held,
-    /// Calls stand in the text, in any form.
+    /// Calls are in the text, in any form.
     Text { with_calls: bool },
-    /// The text is what the caller's schema says.
+    /// The text follows the caller's schema.
     Schema,
 }
 
-/// Collects one answer.
+/// Assembles one answer.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     reading: Reading,
     tools: text::Tools,
     splitter: Splitter,
     reader: JsonAnswerReader,
-    /// Looks for calls in the text, also where the server should have found them.
+    /// Looks for calls in the text, even if the server should have found them.
     parser: Option<text::Parser>,
     parsed: text::Parsed,
     text: String,
     thinking: String,
-    /// The server tells thoughts from the text.
+    /// The server separates thoughts from the text.
     tells_thoughts: bool,
-    /// Blanks at the beginning count.
+    /// Whitespace at the beginning counts.
     keeps_blanks: bool,
-    /// Halves of characters that wait for the other half.
+    /// Halves of surrogate pairs that wait for the other half.
     text_joint: Joint,
     thinking_joint: Joint,
     calls: Calls,
-    /// The server reported a call where none was asked for: the answer is not empty, and there is
-    /// nothing in it.
+    /// The server reported a call though no tools were offered: the stream is not empty, but the
+    /// answer is.
     has_unasked: bool,
     pub(crate) usage: Option<Usage>,
     pub(crate) timings: Option<Timings>,
     pub(crate) finish: Option<Finish>,
-    /// What the server measured came after the last word.
+    /// The server's timings came after the last text.
     pub(crate) summed_up: bool,
-    /// Words of the answer, or of a thought, reached the caller. That the model began a call is
-    /// nothing that could not begin anew.
+    /// Text or reasoning reached the caller. The announcement of a call does not count, since it
+    /// can be repeated.
     shown: bool,
-    /// The caller carries out a call of it already.
+    /// The caller executes one of its calls already.
     begun: Arc<AtomicBool>,
     shown_text: bool,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Assembler {
 impl Assembler {
     pub(crate) fn new(reading: Reading, tools: &text::Tools) -> Self {
         let parser = match reading {
-            // Where none can be called there are thoughts all the same, and the turns of others.
+            // Even without tools there are thoughts, and the turns of other speakers.
             Reading::Native { with_calls: false } => {
                 Some(text::Parser::new(&text::Tools::default(), None))
             }
@@ -118,7 +118,7 @@ impl Assembler {
         }
     }
 
-    /// Keeps the blanks that the answer begins with. To be said before the first piece.
+    /// Keeps whitespace at the beginning of the answer. Must be called before the first piece.
     pub(crate) fn keep_first_blanks(&mut self) {
         self.keeps_blanks = true;
         self.parser
@@ -126,22 +126,23 @@ impl Assembler {
             .for_each(text::Parser::keep_whitespace);
     }
 
-    /// Returns whether something came of it that cannot come again.
+    /// Returns whether something was emitted that cannot be repeated.
     pub(crate) fn shown(&self) -> bool {
         self.shown || self.begun.load(Ordering::Relaxed)
     }
 
-    /// Returns whether nothing at all was said.
+    /// Returns whether nothing was received.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
     }
 
-    /// Returns whether the server sent nothing, not even a call that nobody asked for.
+    /// Returns whether the server sent nothing, not even an unrequested call.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_empty() && !self.has_unasked
     }
 
-    /// Returns whether this text ends with all that was said so far, and calls came if it has some.
+    /// Returns whether this text ends with everything received so far, and calls came if it has
+    /// some.
     pub(crate) fn has_all(&self, text: &str, with_calls: bool) -> bool {
         let said = self.text.trim();
         !self.is_empty()
@@ -150,8 +151,8 @@ impl Assembler {
             && text.is_empty() == said.is_empty()
     }
 
-    /// Returns whether the server said that this is all: by a reason, or by the sums at the end
-    /// from those that give no reason.
+    /// Returns whether the server marked the end: by a finish reason, or by the usage from those
+    /// that give no reason.
     pub(crate) fn is_over(&self) -> bool {
         self.finish.is_some() || self.summed_up
     }
@@ -166,7 +167,7 @@ impl Assembler {
         self.add_parts(parts, on)
     }
 
-    /// Takes text as a server cut it, maybe within a character.
+    /// Adds text as the server split it, possibly within a character.
     pub(crate) fn add_cut_text(
         &mut self,
         piece: &Halved,
@@ -180,7 +181,7 @@ impl Assembler {
         }
     }
 
-    /// Like [`Self::add_cut_text`], of thoughts.
+    /// Like [`Self::add_cut_text`], for reasoning.
     pub(crate) fn add_cut_thinking(
         &mut self,
         piece: &Halved,
@@ -254,7 +255,7 @@ impl Assembler {
         on(Update::Text(text));
     }
 
-    /// Shows what was found in the text. What the server itself reports as thoughts and calls is
+    /// Shows what was parsed from the text. Reasoning and calls that the server itself reports are
     /// not in it.
     fn add_pieces(
         &mut self,
@@ -284,7 +285,7 @@ impl Assembler {
     fn with_calls(&self) -> bool {
         match self.reading {
             Reading::Native { with_calls } | Reading::Text { with_calls } => with_calls,
-            // What words begin is read as text.
+            // An answer that begins with words is parsed as text.
             Reading::Json { with_calls } => with_calls && self.parser.is_some(),
             Reading::Held => self.parser.is_some(),
             Reading::Schema => false,
@@ -304,8 +305,8 @@ impl Assembler {
     }
 
     pub(crate) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
-        // Calls that were not asked for are no calls: after the last turn nobody could carry them
-        // out. However the tools were told, a call that the server reports is one.
+        // Unrequested calls do not count: after the last turn nothing could execute them. In every
+        // tool mode, a call reported by the server is a call.
         let is_asked_for = match self.reading {
             Reading::Native { with_calls }
             | Reading::Json { with_calls }
@@ -326,7 +327,7 @@ impl Assembler {
     }
 }
 
-/// Reads a whole text as the answer of a server that tells of no calls and understood none before.
+/// Parses a whole text as the answer of a server that reports no calls.
 pub fn understood(text: &str, tools: &text::Tools) -> Result<Reply, Error> {
     let mut assembler = Assembler::new(Reading::Native { with_calls: true }, tools);
     assembler.add_text(text, &mut |_| {})?;

@@ -1,6 +1,5 @@
-//! Answers that were to be one object of ours, and that no schema held to it: they are read like
-//! those of a model that is told of its tools by text, so that calls of any form are found there,
-//! the words around them stay, and the same questions are asked.
+//! Answers that violate a requested schema: they are parsed like those of text mode, so that calls
+//! in any form are found, the text around them is kept, and the same questions are asked.
 
 use super::Assembler;
 use super::Reading;
@@ -11,11 +10,11 @@ use crate::format::text;
 use crate::stream::Update;
 
 impl Assembler {
-    /// Returns all that was said so far where words begin an answer that was to be an object; from
-    /// then on its calls are held back as in text.
+    /// Returns everything received so far if an answer that should be an object begins with words;
+    /// from then on its calls are hidden as in text mode.
     pub(super) fn begins_unheld(&mut self) -> Option<String> {
         let is_object = matches!(self.reading, Reading::Json { .. } | Reading::Held);
-        // A mark is more likely the dress of an object than a word.
+        // A mark more likely wraps an object than begins words.
         let has_prose = |c: char| !matches!(c, '{' | '`' | '[' | '<');
         if !is_object || self.parser.is_some() || !self.text.trim_start().starts_with(has_prose) {
             return None;
@@ -24,7 +23,8 @@ impl Assembler {
         Some(self.text.clone())
     }
 
-    /// Takes the whole answer as text if it is no object of ours; returns whether it was to be one.
+    /// Parses the whole answer as text if it is no object in our form; returns whether it should
+    /// have been one.
     pub(super) fn take_unheld(
         &mut self,
         on: &mut (dyn FnMut(Update) + Send),
@@ -59,14 +59,14 @@ impl Assembler {
         parser
     }
 
-    /// Returns whether the answer is an object of ours, or one that is only told of within words.
+    /// Returns whether the answer is an object in our form, rather than one mentioned within text.
     fn is_object(&self) -> bool {
         let is_single_object = constrained::is_single_object(&self.text, self.is_cut());
         let has_answer = || matches!(constrained::parse(&self.text), ConstrainedAnswer::Call { said, .. } if !said.is_empty());
         if self.text.trim_start().starts_with('{') && (is_single_object || has_answer()) {
             return true;
         }
-        // Of a tool that does not exist no text tells; its result says so.
+        // The text parser does not know an unknown tool; its result reports the error.
         let is_unknown = || matches!(constrained::parse(&self.text), ConstrainedAnswer::Call { name, .. } if !self.tools.has(&name));
         if !is_single_object && !is_unknown() {
             return false;
@@ -76,7 +76,7 @@ impl Assembler {
         parsed.calls.is_empty()
     }
 
-    /// Takes an object of ours that stands behind a thought which its template had begun.
+    /// Takes an object after a thought that its template had begun.
     pub(super) fn take_behind_thought(&mut self, told: Reading) {
         if self.reading == told || self.parsed.reasoning.is_empty() || !self.parsed.calls.is_empty()
         {

@@ -19,30 +19,30 @@ use crate::stream::Timings;
 use crate::stream::Update;
 use podbay_event::Usage;
 
-/// Events that are no JSON are skipped; this many mean that the server speaks something else.
+/// Events with invalid JSON are skipped; this many mean that it is another protocol.
 const MAX_MALFORMED: u32 = 50;
 
-/// No answer costs more, in US dollars: a server that says so says nothing, and its sums stay
-/// numbers.
+/// Maximum plausible cost of an answer, in US dollars; a larger one is ignored, so that sums stay
+/// finite.
 const MAX_COST: f64 = 1e6;
 
-/// Reasons that are none: the server gave up, and what there is of the answer has no end. The last
+/// Finish reasons that mean a failure: the server gave up, and the answer is truncated. The last
 /// one is `DeepSeek`'s.
 const GIVEN_UP: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
-/// Reads the events of one answer.
+/// Parses the events of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     n_malformed: u32,
-    /// How many events brought something on: words, a piece of a call, how far the prompt is read,
-    /// sums, a reason; not what was told before.
+    /// How many events made progress: text, a piece of a call, prompt reading, usage, a finish
+    /// reason; not repetitions.
     pub(crate) n_progress: u64,
     progress: Progress,
     pub(crate) done: bool,
 }
 
 impl Parser {
-    /// Takes one event. After `[DONE]` nothing counts any more.
+    /// Processes one event. After `[DONE]` events are ignored.
     pub(crate) fn event(
         &mut self,
         event: &Event,
@@ -74,7 +74,7 @@ impl Parser {
         let chunk = if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) {
             Some(chunk)
         } else {
-            // A figure that nobody asked for costs no words.
+            // An invalid number in an optional field must not lose text.
             mended = numbers::without_odd_ones(data);
             mended
                 .as_deref()
@@ -96,7 +96,7 @@ impl Parser {
     }
 }
 
-/// Takes an answer that came as one JSON body.
+/// Processes an answer that came as one JSON body.
 pub(crate) fn whole(
     body: &[u8],
     failure: &Failure<'_>,
@@ -146,7 +146,7 @@ fn take(
             });
         }
     }
-    // Some servers count along with every word: what is counted together with one ends nothing.
+    // Some servers send usage with every text: such usage ends nothing.
     let is_sum = chunk.usage.is_some() || chunk.timings.is_some();
     if let Some(usage) = chunk.usage {
         to.usage = Some(Usage {
@@ -169,7 +169,7 @@ fn take(
             predicted_ms: timings.predicted_ms.unwrap_or_default(),
         });
     }
-    // Only the first of several alternatives; nobody asks for more.
+    // Only the first of several alternatives; more are never requested.
     let Some(choice) = chunk
         .choices
         .into_iter()
@@ -193,7 +193,7 @@ fn take(
             message: format!("its answer ended with the reason `{reason}`"),
         });
     }
-    // Some end a stream with the whole message, all of which was said.
+    // Some end a stream with the whole message, which was received already.
     let is_last = choice.finish_reason.is_some();
     let message = choice
         .message
@@ -204,8 +204,8 @@ fn take(
     }
     if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
         to.finish = Some(match reason.as_str() {
-            // The second is Mistral's, for the end of the window; the others are handed on by
-            // servers in between.
+            // The second is Mistral's, for the end of the window; the others are passed on by
+            // intermediate servers.
             "length" | "model_length" | "max_tokens" | "MAX_TOKENS" => Finish::Length,
             "tool_calls" | "function_call" => Finish::ToolCalls,
             "content_filter" => Finish::ContentFilter,
@@ -234,8 +234,7 @@ fn take_delta(
     ] {
         to.add_cut_text(&text, on)?;
     }
-    // The pieces of an older server's one call have nothing else by which they could be told to
-    // belong together.
+    // The pieces of an older server's only call have nothing else that identifies them as one.
     let older = delta
         .function_call
         .map(|function| function.piece(Some(0), None));
@@ -297,7 +296,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_answer_with_everything_is_put_together() {
+    fn an_answer_with_every_part_is_assembled() {
         let native = Reading::Native { with_calls: true };
         let (reply, updates) = read(
             native,
@@ -438,7 +437,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn calls_that_were_not_asked_for_are_no_calls() {
+    fn unrequested_calls_are_dropped() {
         let (reply, updates) = read(
             Reading::Native { with_calls: false },
             &[delta(
@@ -452,7 +451,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_error_within_the_stream_is_the_answer() {
+    fn an_error_within_the_stream_fails_the_answer() {
         let (reply, _) = read(
             Reading::Schema,
             &[
@@ -474,7 +473,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cost_that_cannot_be_meant_is_none() {
+    fn an_implausible_cost_is_ignored() {
         for (cost, expected) in [
             (json!(0.5), Some(0.5)),
             (json!(1e308), None),
@@ -491,7 +490,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn text_is_bounded_and_so_is_nonsense() {
+    fn text_and_malformed_events_are_bounded() {
         let piece = delta(&json!({"content": "x".repeat(1 << 20)}));
         let (reply, _) = read(Reading::Native { with_calls: true }, &vec![piece; 5]);
         assert!(matches!(reply, Err(Error::TooLarge { .. })));

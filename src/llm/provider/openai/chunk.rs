@@ -1,4 +1,4 @@
-//! What a server writes of an answer: a chunk of its stream, or all of it at once.
+//! The wire format of an answer: a chunk of its stream, or the whole body.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::provider::half::Halved;
 
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
-    /// Missing where this is no chunk of an answer.
+    /// Missing if this is no chunk of an answer.
     #[serde(borrow, default, deserialize_with = "shapes::some_list")]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "shapes::maybe")]
@@ -31,12 +31,12 @@ pub(super) struct Choice<'a> {
     pub(super) index: Option<u64>,
     #[serde(borrow, default, deserialize_with = "shapes::maybe")]
     pub(super) delta: Option<Delta<'a>>,
-    /// Instead of `delta` where the answer is not streamed.
+    /// Instead of `delta` if the answer is not streamed.
     #[serde(borrow, default, deserialize_with = "shapes::maybe")]
     pub(super) message: Option<Delta<'a>>,
     #[serde(default, deserialize_with = "shapes::text")]
     pub(super) finish_reason: Option<String>,
-    /// Beside the words where what stands behind a server in between gave up.
+    /// Beside the text if an upstream server failed.
     #[serde(default, deserialize_with = "shapes::value")]
     pub(super) error: Value,
 }
@@ -45,7 +45,7 @@ pub(super) struct Choice<'a> {
 pub(super) struct Delta<'a> {
     #[serde(default)]
     pub(super) content: Option<Words>,
-    /// Instead of `content` where the model declines.
+    /// Instead of `content` if the model declines.
     #[serde(default)]
     pub(super) refusal: Option<Words>,
     #[serde(default)]
@@ -55,7 +55,7 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning: Option<Words>,
     #[serde(borrow, default, deserialize_with = "shapes::list")]
     pub(super) tool_calls: Vec<CallDelta<'a>>,
-    /// The one call of an answer, as the API had it before there were several.
+    /// The only call of an answer, from the API before it supported several.
     #[serde(borrow, default, deserialize_with = "shapes::maybe")]
     pub(super) function_call: Option<FunctionDelta<'a>>,
 }
@@ -75,7 +75,7 @@ impl Delta<'_> {
 }
 
 impl Delta<'_> {
-    /// Returns whether it has words, or bytes of a call's arguments.
+    /// Returns whether it has text, or bytes of a call's arguments.
     pub(super) fn says_more(&self) -> bool {
         let words = [
             &self.content,
@@ -112,7 +112,7 @@ impl Delta<'_> {
         names.any(|name| name.as_ref().is_some_and(|name| !name.is_empty()))
     }
 
-    /// Returns whether it says what an answer has come to already.
+    /// Returns whether it repeats the answer so far.
     pub(super) fn repeats(&self, answer: &Assembler) -> bool {
         let text = self
             .content
@@ -132,7 +132,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Option<String>,
     #[serde(borrow, default, deserialize_with = "shapes::maybe")]
     pub(super) function: Option<FunctionDelta<'a>>,
-    /// What belongs into `function` and stands beside it at some servers.
+    /// Belongs into `function`, but some servers put it beside that.
     #[serde(default, deserialize_with = "shapes::text")]
     pub(super) name: Option<String>,
     #[serde(borrow, default)]
@@ -169,7 +169,8 @@ impl FunctionDelta<'_> {
             .map(RawValue::get)
             .filter(|raw| *raw != "null")
             .map_or_else(Halved::default, |raw| {
-                // Never a text as it is written: its quotes and escapes are none of the call's.
+                // Never a JSON string as written: its quotes and escapes are not part of the
+                // arguments.
                 if raw.starts_with('"') {
                     Halved::of_json(raw).unwrap_or_default()
                 } else {
@@ -185,7 +186,7 @@ impl FunctionDelta<'_> {
     }
 }
 
-/// Counts are read as any number, since servers write -1 for "unknown" and 12.0 for 12.
+/// Counts are parsed as any number, since servers write -1 for "unknown" and 12.0 for 12.
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
     #[serde(default, deserialize_with = "shapes::number")]

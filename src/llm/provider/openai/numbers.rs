@@ -1,11 +1,11 @@
-//! Numbers that JSON does not know: servers print `NaN` and `Infinity` for what they could not
+//! Numbers that JSON does not allow: servers print `NaN` and `Infinity` for what they could not
 //! measure.
 
-/// What ends a number or a word.
+/// Terminates a number or a word.
 const SIGNS: &[u8] = b",:[]{}\" \t\r\n";
 
-/// Returns an object with `null` for each word in it that is neither a number nor a word of JSON;
-/// `None` where there is none. Texts stay as they are.
+/// Replaces each invalid number or word in an object by `null`; `None` if there is none. Strings
+/// stay unchanged.
 pub(super) fn without_odd_ones(json: &str) -> Option<String> {
     let json = json.trim_start();
     if !json.starts_with('{') {
@@ -23,7 +23,7 @@ pub(super) fn without_odd_ones(json: &str) -> Option<String> {
                 .iter()
                 .position(|byte| SIGNS.contains(byte))
                 .map_or(bytes.len(), |n| at + n);
-            // Signs are one byte long, so these are whole characters.
+            // These are one byte long, so slices end at character boundaries.
             if serde_json::from_str::<serde::de::IgnoredAny>(&json[at..end]).is_err() {
                 out.push_str(&json[copied..at]);
                 out.push_str("null");
@@ -35,7 +35,7 @@ pub(super) fn without_odd_ones(json: &str) -> Option<String> {
     (copied > 0).then(|| out + &json[copied..])
 }
 
-/// Returns where a text ends whose opening quote was passed.
+/// Returns where a string ends whose opening quote is consumed.
 fn behind_text(bytes: &[u8], mut at: usize) -> usize {
     while let Some(n) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
         at += n + 1;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_numbers_become_null_and_nothing_else_changes() {
+    fn invalid_numbers_become_null_and_nothing_else_changes() {
         for (odd, expected) in [
             (
                 r#"{"a": NaN, "b": [-Infinity,Infinity , 1.5e3], "c": true}"#,

@@ -1,4 +1,4 @@
-//! Answers of shapes that the API does not name.
+//! Tests of answers in shapes that the API does not define.
 
 use serde_json::Value;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::stream::Update;
 use podbay_event::Usage;
 
 #[test]
-fn words_and_sums_of_odd_shapes_are_read() {
+fn text_and_usage_in_odd_shapes_are_parsed() {
     let native = Reading::Native { with_calls: true };
     let choice = |index: &Value, text: &str| json!({"choices": [{"index": index, "delta": {"content": text}}]});
     let call = json!({"index": "0", "id": "c1", "function": {"name": "bash", "arguments": "{}"}});
@@ -80,7 +80,7 @@ fn words_and_sums_of_odd_shapes_are_read() {
 }
 
 #[test]
-fn counts_that_cannot_be_meant_are_not_known() {
+fn implausible_counts_are_ignored() {
     let sums = json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1e300}});
     let (reply, _) = read(
         Reading::Native { with_calls: true },
@@ -112,7 +112,7 @@ fn calls(chunks: &[Value], expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn calls_of_odd_shapes_are_read() {
+fn calls_in_odd_shapes_are_parsed() {
     let function = |arguments: &Value| json!({"name": "bash", "arguments": arguments});
     let call = |arguments: &Value| json!({"index": 0, "id": "c1", "type": "function", "function": function(arguments)});
     let more = |arguments: &str| json!({"index": 0, "function": {"arguments": arguments}});
@@ -121,7 +121,7 @@ fn calls_of_odd_shapes_are_read() {
     // One call instead of a list of them, whole and in pieces.
     calls(&[with(&call(&json!("{\"a\":1}")))], &one);
     calls(&[with(&call(&json!("{\"a\""))), with(&more(":1}"))], &one);
-    // Arguments as they are, or not there yet.
+    // Arguments as an object, or missing so far.
     calls(&[with(&json!([call(&json!({"a": 1}))]))], &one);
     calls(
         &[
@@ -137,7 +137,7 @@ fn calls_of_odd_shapes_are_read() {
         )],
         &one,
     );
-    // Ids that are numbers, and names that are none.
+    // Ids that are numbers, and invalid names.
     calls(
         &[with(
             &json!([{"index": "0", "id": 7, "function": function(&json!("{\"a\":1}"))}, null, 7, "x"]),
@@ -153,7 +153,7 @@ fn calls_of_odd_shapes_are_read() {
         ],
         &one,
     );
-    // The call of older servers, which end with a reason of their own.
+    // The call of older servers, with its own finish reason.
     let older = |function: &Value| {
         delta(&json!({"role": "assistant", "content": null, "function_call": function}))
     };
@@ -180,7 +180,7 @@ fn calls_of_odd_shapes_are_read() {
 }
 
 #[test]
-fn a_call_that_is_said_twice_is_one() {
+fn a_call_sent_twice_is_one() {
     let begun = |arguments: &str| {
         delta(
             &json!({ "tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": arguments}}] }),
@@ -226,7 +226,7 @@ fn a_call_that_is_said_twice_is_one() {
         ],
         &one,
     );
-    // Those that differ are two.
+    // Different ones are two.
     calls(
         &[begun("{\"a\":1}"), more("{\"a\":2}")],
         &[("bash", "{\"a\":1}"), ("bash", "{\"a\":2}")],
@@ -234,7 +234,7 @@ fn a_call_that_is_said_twice_is_one() {
 }
 
 #[test]
-fn a_character_that_is_cut_in_two_is_put_together() {
+fn a_character_split_into_surrogates_is_joined() {
     let raw = |delta: &str| {
         Value::from(format!(
             "{{\"choices\": [{{\"index\": 0, \"delta\": {delta}}}]}}"
@@ -305,7 +305,7 @@ fn a_character_that_is_cut_in_two_is_put_together() {
 }
 
 #[test]
-fn what_says_nothing_costs_nothing() {
+fn empty_fields_are_harmless() {
     let native = Reading::Native { with_calls: true };
     let (reply, updates) = read(
         native,
@@ -337,7 +337,7 @@ fn what_says_nothing_costs_nothing() {
 }
 
 #[test]
-fn a_tag_in_the_text_ends_no_thought_where_the_server_tells_them_apart() {
+fn tags_end_no_thought_if_the_server_separates_reasoning() {
     let text = "Add this line:\n</think>\nto the template.";
     for reading in [
         Reading::Native { with_calls: true },
@@ -357,7 +357,7 @@ fn a_tag_in_the_text_ends_no_thought_where_the_server_tells_them_apart() {
             (text, "I know it."),
             "{reading:?}"
         );
-        // Where it does not, the tag is the end of one.
+        // Otherwise the tag is the end of one.
         let (reply, _) = read(
             reading,
             &[
@@ -374,7 +374,7 @@ fn a_tag_in_the_text_ends_no_thought_where_the_server_tells_them_apart() {
 }
 
 #[test]
-fn a_whole_message_at_the_end_of_a_stream_is_not_said_twice() {
+fn a_whole_message_at_the_end_of_a_stream_is_not_repeated() {
     let native = Reading::Native { with_calls: true };
     let call = json!({"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{}"}});
     let last = |message: Value| json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
@@ -405,7 +405,7 @@ fn a_whole_message_at_the_end_of_a_stream_is_not_said_twice() {
             .collect::<Vec<_>>(),
         ["{}"]
     );
-    // What was not said before is.
+    // New text counts.
     for (message, pieces) in [
         (whole, vec![]),
         (
@@ -427,7 +427,7 @@ fn a_whole_message_at_the_end_of_a_stream_is_not_said_twice() {
 }
 
 #[test]
-fn a_number_that_is_none_costs_no_words() {
+fn an_invalid_number_loses_no_text() {
     let native = Reading::Native { with_calls: true };
     let raw = |delta: &str, beside: &str| {
         Value::from(format!(
@@ -477,13 +477,13 @@ fn a_number_that_is_none_costs_no_words() {
         updates[..2],
         [Update::Text("a is NaN, ".into()), Update::Text("b".into())]
     );
-    // Not as a stream either.
+    // Nor without streaming.
     let mut whole_reply = Assembler::new(native, &Tools::default());
     let body = br#"{"choices": [{"message": {"content": "NaN"}, "logprobs": NaN}], "usage": {"cost": Infinity}}"#;
     whole(body, &Failure::default(), &mut whole_reply, &mut |_| {}).expect("a completion");
     let reply = whole_reply.finish(|_| false, &mut |_| {}).expect("a reply");
     assert_eq!((reply.text.as_str(), reply.usage.cost_usd), ("NaN", None));
-    // What is no chunk besides is still counted.
+    // Other invalid chunks are still counted.
     let (reply, _) = read(native, &vec![Value::from("{\"a\": NaN"); 51]);
     assert!(matches!(reply, Err(Error::Protocol { .. })));
 }

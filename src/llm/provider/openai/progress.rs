@@ -1,27 +1,26 @@
-//! What of a stream brings an answer on: a server that repeats itself while its model hangs is as
-//! idle as one that is silent.
+//! Decides which events of a stream are progress: a server that repeats itself while its model
+//! hangs is as idle as a silent one.
 
 use super::chunk::Choice;
 use super::chunk::Chunk;
 use super::chunk::count;
 use crate::provider::calls::MAX_CALLS;
 
-/// What was told so far.
+/// What was received so far.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// How far the prompt was read.
+    /// How much of the prompt was read.
     processed: Option<u64>,
-    /// The last sums: tokens by `usage`, tokens by `timings`.
+    /// The last token counts: by `usage`, by `timings`.
     sums: (Option<u64>, Option<u64>),
     n_named: usize,
     has_reason: bool,
 }
 
 impl Progress {
-    /// Returns whether a chunk tells anything that was not told before it.
-    ///
-    /// A call without arguments is only named, once; who names more than an answer may have says
-    /// nothing by it.
+    /// Returns whether a chunk contains anything new.
+    /// The announcement of a call without arguments counts once; more announcements than an answer
+    /// may have calls do not count.
     pub(super) fn is_made_by(&mut self, chunk: &Chunk<'_>) -> bool {
         let mut is_made = false;
         if let Some(progress) = &chunk.prompt_progress {
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_brings_nothing_on_when_it_is_told_again() {
+    fn repetitions_are_no_progress() {
         let read =
             |processed: u64| json!({"prompt_progress": {"total": 10, "processed": processed}});
         check(&read(3), &read(4));
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_arguments_always_do() {
+    fn text_and_arguments_are_always_progress() {
         for delta in [
             json!({"content": "x"}),
             json!({"reasoning_content": "x"}),
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_named_no_more_often_than_an_answer_has_calls() {
+    fn call_names_are_progress_only_up_to_the_maximum_of_calls() {
         for delta in [
             json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "bash", "arguments": ""}}]}),
             json!({"tool_calls": [{"index": 0, "name": "bash"}]}),

@@ -10,27 +10,28 @@ use crate::stream::Request;
 use crate::unsupported_parameters::UnsupportedParameters;
 use podbay_event::ToolMode;
 
-/// What an answer gets of the window where nobody says, and at most.
+/// Default limit of output tokens, beside a quarter of the window.
 const MAX_AUTO_OUTPUT: u64 = 16_384;
 
-/// What is known of the server when a request is written.
+/// What is known about the server when a request is written.
 #[derive(Clone, Debug)]
 pub(crate) struct Manner {
     pub(crate) provider: &'static dyn Provider,
     pub(crate) model: Option<String>,
     pub(crate) context: Option<u64>,
-    /// It says what an answer cost only where it is asked to.
+    /// It reports the cost of an answer only on request.
     pub(crate) asks_cost: bool,
-    /// What it was learnt not to take.
+    /// The parameters that it does not accept.
     pub(crate) parameters: UnsupportedParameters,
 }
 
-/// Returns how the answer to a request is to be read.
+/// Returns how the answer to a request is to be parsed.
 pub(crate) fn reading(prompt: &Prompt, request: &Request) -> Reading {
     match prompt.mode() {
         _ if request.schema.is_some() => Reading::Schema,
         ToolMode::Native if is_held(prompt, request) => Reading::Held,
-        // Without tools there is no schema, and a model that was held to one may stay with it.
+        // Without tools there is no schema, but a model that was constrained to one may keep its
+        // form.
         ToolMode::Native if request.held => Reading::Json { with_calls: false },
         ToolMode::Native => Reading::Native {
             with_calls: !request.no_tools,
@@ -47,8 +48,8 @@ pub(crate) fn reading(prompt: &Prompt, request: &Request) -> Reading {
     }
 }
 
-/// Returns the body of a request: the conversation's own bytes first, everything that may change
-/// behind them.
+/// Returns the body of a request: first the conversation's own bytes, then everything that may
+/// change.
 pub(crate) fn body(
     prompt: &Prompt,
     request: &Request,
@@ -76,8 +77,8 @@ pub(crate) fn body(
     if let Some(limit) = max_tokens(request, options, manner) {
         put(manner.parameters.max_tokens_name(), &limit.to_string());
     }
-    // Those that `OpenAI`'s API does not have go to whatever server they were set for; one that
-    // refuses them is asked without from then on.
+    // Parameters that `OpenAI`'s API does not have are sent to any server they were set for; one
+    // that refuses them no longer gets them.
     for (key, value) in [
         ("temperature", request.temperature.or(options.temperature)),
         ("top_p", options.top_p),
@@ -130,7 +131,7 @@ fn is_held(prompt: &Prompt, request: &Request) -> bool {
         && !prompt.tools().is_empty()
 }
 
-/// Returns how many tokens the answer to a request may have, where that is said.
+/// Returns the limit of output tokens for a request, if there is one.
 pub(crate) fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
     let usual = match (request.max_tokens, options.max_output_tokens) {
         (Some(limit), _) => Some(limit),
@@ -139,8 +140,7 @@ pub(crate) fn max_tokens(request: &Request, options: &Options, manner: &Manner) 
             .context
             .map(|context| (context / 4).clamp(1, MAX_AUTO_OUTPUT)),
     };
-    // Where nobody bounds an answer the server's own bound is as good as any, and its window ends
-    // it.
+    // Without any limit the server's own applies, and its window ends the answer.
     let most = usual.into_iter().chain(request.at_most).min()?;
     Some(
         [manner.parameters.most(), request.room]
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn llama_server_is_asked_for_its_extras_and_others_are_not() {
+    fn only_llama_server_gets_its_extra_fields() {
         let options = Options {
             temperature: Some(0.5),
             top_k: Some(40),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn vllm_is_told_the_repeat_penalty_by_its_own_name() {
+    fn vllm_gets_the_repeat_penalty_under_its_own_name() {
         let options = Options {
             repeat_penalty: Some(1.125),
             top_k: Some(40),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_says_the_cost_only_on_request_is_asked_for_it() {
+    fn a_server_that_reports_cost_on_request_is_asked_for_it() {
         let manner = Manner {
             provider: &Compatible,
             model: None,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_is_asked_for_in_constrained_mode_only() {
+    fn the_schema_is_requested_in_constrained_mode_only() {
         let format = |mode, request: &Request| {
             written(mode, request, &Options::default(), &llama())["response_format"]["json_schema"]
                 ["schema"]
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_limited_by_what_was_asked_or_a_quarter_of_the_window() {
+    fn output_is_limited_by_request_or_a_quarter_of_the_window() {
         let limit = |asked, option, context| {
             let options = Options {
                 max_output_tokens: option,

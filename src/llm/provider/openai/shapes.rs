@@ -1,5 +1,5 @@
-//! Values that servers write in other shapes than the API says: what can be read of them is, and
-//! nothing else is lost for them.
+//! Lenient parsing of values that deviate from the API: what can be parsed is kept, and the rest
+//! does not make the whole fail.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::provider::half::Halved;
 use crate::provider::half::mended;
 
-/// Words of a delta: a text, or a list of parts of which some are thought.
+/// The text of a delta: a string, or a list of parts of which some are reasoning.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) text: Halved,
@@ -24,7 +24,7 @@ impl Words {
         self.text.is_empty() && self.thinking.is_empty()
     }
 
-    /// Returns all of them, where the field says what they are.
+    /// Returns all of it, if the field name decides its kind.
     pub(super) fn together(self) -> Halved {
         let mut all = self.thinking;
         all.push(self.text);
@@ -72,12 +72,12 @@ impl<'de> Deserialize<'de> for Words {
     }
 }
 
-/// Reads any value, with U+FFFD in the place of halves of characters.
+/// Parses any value, with U+FFFD for lone surrogates.
 pub(super) fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
     Ok(serde_json::from_str(&mended(<&RawValue>::deserialize(from)?.get())).unwrap_or_default())
 }
 
-/// Reads a number, also one that stands in a text; anything else is none.
+/// Parses a number, also in a string; anything else is `None`.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     Ok(match value(from)? {
         Value::Number(number) => number.as_f64(),
@@ -86,7 +86,7 @@ pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, 
     })
 }
 
-/// Reads an index, also one that stands in a text; anything else, such as -1, is none.
+/// Parses an index, also in a string; anything else, such as -1, is `None`.
 pub(super) fn index<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(match value(from)? {
         Value::Number(number) => number.as_u64(),
@@ -95,7 +95,7 @@ pub(super) fn index<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D
     })
 }
 
-/// Reads a text, or a number as one; anything else is none.
+/// Parses a string, or a number as one; anything else is `None`.
 pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(match value(from)? {
         Value::String(text) => Some(text),
@@ -104,21 +104,21 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
     })
 }
 
-/// Reads what it should be; anything else is none.
+/// Parses the expected type; anything else is `None`.
 pub(super) fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(one(<&RawValue>::deserialize(from)?))
 }
 
-/// Reads a list, or what it should hold as the only one in it; what is something else is left out.
+/// Parses a list, or its only element without a list; other elements are dropped.
 pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Vec<T>, D::Error> {
     Ok(some_list(from)?.unwrap_or_default())
 }
 
-/// Like [`list`]; what is neither is none.
+/// Like [`list`]; anything else is `None`.
 pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
@@ -130,7 +130,7 @@ pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 fn one<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Option<T> {
-    // A list would be read as the fields of an object, in their order.
+    // A list would be parsed as the fields of an object, in their order.
     if raw.get().starts_with('{') {
         serde_json::from_str(raw.get()).ok()
     } else {
