@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Place;
 use super::holes;
+use super::network;
 use super::record::Recorder;
 use podbay_config::Answers;
 use podbay_config::Config;
@@ -25,6 +26,7 @@ use podbay_event::Sink;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Backend;
 use podbay_sandbox::Lock;
+use podbay_sandbox::NetworkMode;
 use podbay_sandbox::Project;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::Socket;
@@ -42,6 +44,8 @@ pub(super) struct Bench {
     ground: Ground,
     /// `None`: the box is somebody else's, and no engine is contacted.
     engine: Option<Engine>,
+    /// Whether somebody is there who may allow hosts.
+    grantable: bool,
 }
 
 /// What is worked on.
@@ -147,12 +151,21 @@ impl Bench {
                 .auto_run
                 .extend(sandbox::git::obeyed_around(project));
         }
+        if config.network.mode() != NetworkMode::None && engine.is_none() {
+            return Err(Error::not_attached("a network (`network.mode`, --network)"));
+        }
         Ok(Self {
             config,
             state: state.clone(),
             ground,
             engine,
+            grantable: false,
         })
+    }
+
+    /// Says that somebody is there who may allow hosts while the session lasts.
+    pub(super) fn let_grant(&mut self) {
+        self.grantable = true;
     }
 
     pub(super) fn engine(&self) -> Result<&Engine, Error> {
@@ -208,7 +221,13 @@ impl Bench {
             &sandbox::guest_volume_name(),
         )
         .map_err(Error::Sandbox)?;
-        let spec = spec.covering_as_before(&self.state.covers(), &self.config.sandbox.auto_run);
+        let spec = spec
+            .covering_as_before(&self.state.covers(), &self.config.sandbox.auto_run)
+            .with_network(network::plan(
+                &self.config,
+                self.grantable,
+                self.ground.answers(&self.state).as_ref(),
+            ));
         if self.config.sandbox.strict
             && let Some(problem) = holes::ways_out(facts)
         {

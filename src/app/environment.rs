@@ -24,6 +24,7 @@ use podbay_inference as inference;
 use podbay_llm::Endpoint;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Environment;
+use podbay_sandbox::NetworkMode;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::Socket;
 use podbay_wire::keep::PendingRef;
@@ -112,6 +113,12 @@ pub struct Running {
 pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
     model::check_endpoint(&place.config, place.api_key.as_ref())?;
+    if place.config.network.mode() == NetworkMode::Allowlist {
+        return Err(Error::usage(
+            "an allow-list belongs to a session, and `podbay up` has none: its sandbox would outlive the gateway",
+            "leave it out here (--network none); `podbay run`, `chat`, `sh` and `call` have a gateway of their own",
+        ));
+    }
     let bench = open(place, "`podbay up`", cancel).await?;
     bench.sweep_aside();
     let status = Box::pin(up_with(place, front, &bench)).await;

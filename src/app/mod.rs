@@ -24,6 +24,7 @@ mod images;
 mod init;
 mod model;
 mod models;
+mod network;
 mod own_server;
 mod parse;
 mod quickstart;
@@ -177,6 +178,7 @@ pub fn is_attached(config: &podbay_config::Config) -> bool {
     config.sandbox.backend == podbay_sandbox::Backend::Attach
 }
 
+pub use network::check_network_rule;
 pub use podbay_agent::Interrupt;
 pub use podbay_llm::http::install_crypto;
 pub use podbay_policy::Autonomy;

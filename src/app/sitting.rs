@@ -165,9 +165,12 @@ pub(super) async fn sit_down(
         );
     }
     let progress = progress_of(&recorder);
-    let bench = Bench::open(config, &place.state, ground, cancel)
+    let mut bench = Bench::open(config, &place.state, ground, cancel)
         .await
         .map_err(failed)?;
+    if kind == TaskKind::Chat && front.asker.is_somebody_there() {
+        bench.let_grant();
+    }
     model::check(&bench).map_err(failed)?;
     bench.sweep_aside();
     // Neither needs the other, and each takes its time.

@@ -169,11 +169,9 @@ pub(super) enum ChangesFlag {
 pub(super) enum NetworkFlag {
     /// Loopback only
     None,
-    /// Chosen hosts
-    #[value(hide = true)]
+    /// Hosts that rules allow, through a gateway
     Allowlist,
-    /// All of it
-    #[value(hide = true)]
+    /// Whatever this machine reaches
     Open,
 }
 
@@ -258,6 +256,10 @@ pub(super) struct PlaceFlags {
     /// Network of the sandbox
     #[arg(long, value_enum, help_heading = "Sandbox")]
     pub(super) network: Option<NetworkFlag>,
+    /// Let the sandbox reach a host: NAME or *.NAME, with a port where it is not 80 or 443; @npm and
+    /// other presets stand for theirs
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Sandbox")]
+    pub(super) allow_host: Vec<String>,
     /// What sandboxes are made of
     #[arg(long, value_enum, help_heading = "Sandbox")]
     pub(super) backend: Option<BackendFlag>,

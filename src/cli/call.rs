@@ -33,7 +33,10 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     front.sink = Arc::new(move |event| {
         if matches!(
             event.kind,
-            Kind::Warning { .. } | Kind::Progress(_) | Kind::SandboxLost { .. }
+            Kind::Warning { .. }
+                | Kind::Progress(_)
+                | Kind::SandboxLost { .. }
+                | Kind::NetworkAttempted(_)
         ) {
             sink(event);
         }

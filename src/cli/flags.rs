@@ -76,7 +76,7 @@ pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(),
 }
 
 pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
-    later::network(flags.network)?;
+    network(flags, overrides)?;
     model(&flags.model, overrides)?;
     if let Some(image) = flags
         .image
@@ -114,12 +114,6 @@ pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(),
         "sandbox.pids",
         flags.pids.map(i64::from),
     );
-    set(
-        overrides,
-        "--network",
-        "sandbox.network",
-        flags.network.map(|_: NetworkFlag| "none"),
-    );
     let backend = flags.backend.map(|backend| match backend {
         BackendFlag::Docker => "docker",
         BackendFlag::Native => "native",
@@ -131,6 +125,37 @@ pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(),
         "sandbox.strict",
         flags.strict.then_some(true),
     );
+    Ok(())
+}
+
+/// A rule means an allow-list.
+fn network(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
+    let mode = flags.network.map(|network| match network {
+        NetworkFlag::None => "none",
+        NetworkFlag::Allowlist => "allowlist",
+        NetworkFlag::Open => "open",
+    });
+    if flags.allow_host.is_empty() {
+        set(overrides, "--network", "network.mode", mode);
+        return Ok(());
+    }
+    if let Some(mode) = mode.filter(|mode| *mode != "allowlist") {
+        return Err(app::Error::usage(
+            format!("--allow-host lets single hosts through, and --network {mode} does not"),
+            "leave out one of them; a rule means --network allowlist",
+        ));
+    }
+    for rule in &flags.allow_host {
+        if let Err(problem) = app::check_network_rule(rule) {
+            return Err(app::Error::usage(
+                format!("--allow-host: {problem}"),
+                "write HOST, HOST:PORT, *.HOST or @PRESET, once for each: --allow-host @npm --allow-host git.example.com:8443",
+            ));
+        }
+    }
+    let rules: Vec<Value> = flags.allow_host.iter().cloned().map(Value::from).collect();
+    set(overrides, "--allow-host", "network.mode", Some("allowlist"));
+    set(overrides, "--allow-host", "network.allow", Some(rules));
     Ok(())
 }
 

@@ -9,7 +9,6 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::args::BackendFlag;
-use super::args::NetworkFlag;
 use super::args::SessionFlags;
 use podbay_app as app;
 use podbay_ui::text;
@@ -20,9 +19,6 @@ pub(super) struct LaterFlags {
     /// Not yet: work out a plan without changing anything
     #[arg(long, hide = true)]
     plan: bool,
-    /// Not yet: let the sandbox reach a host
-    #[arg(long, value_name = "HOST[:PORT]", hide = true)]
-    allow_host: Vec<String>,
     /// Not yet: keep what the model said
     #[arg(long, value_name = "FILE", hide = true)]
     record: Option<String>,
@@ -30,8 +26,6 @@ pub(super) struct LaterFlags {
     #[arg(long, value_name = "FILE", hide = true)]
     replay: Option<String>,
 }
-
-const NETWORK: &str = "leave it out: the sandbox has no network; bring what the task needs along in the project or in an image (--image REF)";
 
 /// The flags by which `run` can do without a task.
 pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
@@ -95,15 +89,6 @@ pub(super) fn below(command: &str, known: &[&str], words: &[OsString]) -> app::E
     )
 }
 
-/// Refuses what the sandbox cannot do yet.
-pub(super) fn network(flag: Option<NetworkFlag>) -> Result<(), app::Error> {
-    match flag {
-        None | Some(NetworkFlag::None) => Ok(()),
-        Some(NetworkFlag::Allowlist) => Err(not_yet("--network allowlist", NETWORK)),
-        Some(NetworkFlag::Open) => Err(not_yet("--network open", NETWORK)),
-    }
-}
-
 /// Refuses the flags of a session whose features are still to come.
 pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
     let later = &flags.later;
@@ -113,7 +98,6 @@ pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
             "--plan",
             "--mode deny lets the model read and nothing else",
         ),
-        (!later.allow_host.is_empty(), "--allow-host", NETWORK),
         (
             flags.place.backend == Some(BackendFlag::Native),
             "--backend native",

@@ -20,6 +20,7 @@ mod findings;
 mod fish;
 mod flags;
 mod front;
+mod held_events;
 mod help;
 mod images;
 mod init;

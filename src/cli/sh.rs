@@ -16,6 +16,7 @@ use super::args::OutputFormat;
 use super::args::ShArgs;
 use super::flags;
 use super::front::Nobody;
+use super::held_events::HeldEvents;
 use super::raw::RawTerminal;
 use super::raw::window_size;
 use super::setup::Setup;
@@ -50,9 +51,13 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     setup.show_warnings(&terminal);
     let place = setup.place_without_key(args.place.path.as_deref(), app::Mode::Auto)?;
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));
-    let sink = Arc::clone(&front.sink);
+    let events = HeldEvents::new(Arc::clone(&front.sink));
+    let sink = events.sink();
     front.sink = Arc::new(move |event| {
-        if matches!(event.kind, Kind::Warning { .. } | Kind::Progress(_)) {
+        if matches!(
+            event.kind,
+            Kind::Warning { .. } | Kind::Progress(_) | Kind::NetworkAttempted(_)
+        ) {
             sink(event);
         }
     });
@@ -76,6 +81,7 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
         }
     };
     terminal.finish();
+    events.hold();
     let raw = if size.is_some() {
         RawTerminal::enter().ok()
     } else {
@@ -85,6 +91,7 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     drop(raw);
     // What cannot be ended is said.
     terminal.begin(&setup.config.ui);
+    events.release();
     shell.close().await;
     terminal.finish();
     Ok(starting.exit_code(code))

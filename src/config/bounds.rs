@@ -30,6 +30,7 @@ fn mistakes(config: &Config) -> Mistakes {
     sampling(config, &mut mistakes);
     shares(config, &mut mistakes);
     mistakes.extend(config.hooks.mistakes());
+    mistakes.extend(config.network.mistakes());
     let (agent, tools, llm) = (&config.agent, &config.tools, &config.llm);
     let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
     if !(agent.max_cost.is_finite() && agent.max_cost >= 0.0) {

@@ -131,13 +131,16 @@ const TABLE: &[(&str, Latitude)] = &[
     ("sandbox.look_ms", Never),
     ("sandbox.auto_run", Add),
     ("sandbox.changes", Toward(&["review", "live"])),
-    ("sandbox.network", Toward(&["none"])),
     ("sandbox.lease", Lower(Time)),
     ("sandbox.start_timeout", Never),
     ("sandbox.grace", Lower(Time)),
     ("sandbox.restarts", Lower(Number)),
     ("sandbox.restart_window", Never),
     ("sandbox.strict", Switch(true)),
+    ("network.mode", Toward(&["none", "allowlist", "open"])),
+    ("network.allow", Never),
+    ("network.deny", Add),
+    ("network.name_servers", Never),
     // Which servers the engine contacts.
     ("engine.host", Never),
     ("engine.cert_path", Never),
@@ -249,7 +252,12 @@ impl Latitude {
             Toward(order) => {
                 let place =
                     |value: &Value| order.iter().position(|word| value.as_str() == Some(word));
-                matches!((place(now), place(new)), (Some(now), Some(new)) if new <= now)
+                match (place(now), place(new)) {
+                    (Some(now), Some(new)) => new <= now,
+                    // What nobody has said may be anything, and the first is the least.
+                    (None, new) => now.is_null() && new == Some(0),
+                    (Some(_), None) => false,
+                }
             }
         }
     }
@@ -362,6 +370,12 @@ mod tests {
             &json!("some"),
             &[json!("none"), json!("some")],
             &[json!("all"), json!("other")],
+        );
+        check(
+            Toward(&["none", "some", "all"]),
+            &json!(null),
+            &[json!("none")],
+            &[json!("some"), json!("other"), json!(null)],
         );
         let rule = |decision: &str| json!({"decision": decision, "rule": "bash"});
         check(

@@ -23,7 +23,9 @@ use super::user_file;
 /// Most bytes of a configuration file.
 const FILE_MAX: u64 = 1 << 20;
 /// Lists to which every layer adds, so that a rule of a lower layer is never lost.
-const ADDITIVE: [&str; 11] = [
+const ADDITIVE: [&str; 13] = [
+    "network.allow",
+    "network.deny",
     "policy.allow",
     "policy.ask",
     "policy.gate",

@@ -35,6 +35,7 @@ pub struct Config {
     /// `llm.provider` or `--provider` chooses one.
     pub providers: BTreeMap<String, llm::ProviderOptions>,
     pub sandbox: sandbox::Options,
+    pub network: sandbox::NetworkOptions,
     pub engine: engine::Options,
     pub inference: inference::Options,
     pub tools: tools::Options,

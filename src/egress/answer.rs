@@ -10,13 +10,11 @@ use hyper::ext::ReasonPhrase;
 use hyper::header::CONNECTION;
 use hyper::header::CONTENT_TYPE;
 use hyper::header::HeaderValue;
+use podbay_wire::BLOCKED;
 
 use super::body::CountedBody;
 
 pub(crate) type Answer = Response<Either<Full<Bytes>, CountedBody>>;
-
-/// What a denial ends with. A model that reads it is not to try other ways.
-pub const REMEDY: &str = "blocked by policy: ask for it, do not retry";
 
 /// Clients print this of a CONNECT that was denied, and often nothing else.
 const DENIED: &[u8] = b"Blocked by policy";
@@ -24,7 +22,7 @@ const DENIED: &[u8] = b"Blocked by policy";
 pub(crate) fn denied(host: &str, port: u16, reason: &str) -> Answer {
     let mut answer = refused(
         StatusCode::FORBIDDEN,
-        &format!("{host}:{port}: {reason}\n{REMEDY}"),
+        &format!("{host}:{port}: {reason}\n{BLOCKED}"),
     );
     answer
         .extensions_mut()
@@ -59,7 +57,7 @@ pub(crate) fn empty(status: StatusCode) -> Answer {
 
 /// The same as a whole message, for a client that sent something else than TLS through its tunnel.
 pub(crate) fn in_tunnel(host: &str, port: u16, reason: &str) -> Vec<u8> {
-    let text = format!("{host}:{port}: {reason}\n{REMEDY}\n");
+    let text = format!("{host}:{port}: {reason}\n{BLOCKED}\n");
     let length = text.len();
     format!("HTTP/1.1 403 Blocked by policy\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}")
         .into_bytes()

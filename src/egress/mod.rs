@@ -37,8 +37,8 @@ mod tests;
 mod tls;
 mod tunnel;
 mod websocket;
+pub mod written;
 
-pub use answer::REMEDY;
 pub use gateway::Gateway;
 pub use grant::RuleSet;
 pub use limits::Limits;

@@ -1,10 +1,11 @@
-//! The role `podbay egress SOCKET`: rules come as lines on standard input, attempts leave as lines
+//! The role `podbay egress SOCKET [--name-server ADDRESS:PORT]…`: rules come as lines on standard input, attempts leave as lines
 //! on standard output, clients connect to the socket.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -45,13 +46,15 @@ const SOCKET_MODE: u32 = 0o666;
 /// Answers to lines of rules that wait to be written.
 const ANSWERS: usize = 16;
 
+const USAGE: &str = "usage: podbay egress SOCKET [--name-server ADDRESS:PORT]…";
+
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let result = match arguments.as_slice() {
-        [socket] if !socket.is_empty() => {
-            start(Path::new(socket)).map_err(|error| error.to_string())
-        }
-        _ => Err("usage: podbay egress SOCKET".to_owned()),
+        [socket, options @ ..] if !socket.is_empty() => name_servers(options).and_then(|servers| {
+            start(Path::new(socket), servers).map_err(|error| error.to_string())
+        }),
+        _ => Err(USAGE.to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,19 +66,33 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn start(socket: &Path) -> io::Result<()> {
+/// Reads the name servers that take the place of those of `/etc/resolv.conf`.
+fn name_servers(options: &[OsString]) -> Result<Vec<SocketAddr>, String> {
+    options
+        .chunks(2)
+        .map(|option| match option {
+            [name, address] if name == "--name-server" => address
+                .to_str()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| format!("{} is no ADDRESS:PORT", address.display())),
+            _ => Err(USAGE.to_owned()),
+        })
+        .collect()
+}
+
+fn start(socket: &Path, servers: Vec<SocketAddr>) -> io::Result<()> {
     raise_descriptors()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let result = runtime.block_on(run(socket));
+    let result = runtime.block_on(run(socket, servers));
     // The thread that waits for standard input may wait for ever.
     runtime.shutdown_background();
     result
 }
 
-async fn run(socket: &Path) -> io::Result<()> {
+async fn run(socket: &Path, servers: Vec<SocketAddr>) -> io::Result<()> {
     let listener = listen(socket)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let (rules, in_force) = watch::channel(RuleSet::default());
@@ -83,7 +100,7 @@ async fn run(socket: &Path) -> io::Result<()> {
     let (answers, answered) = mpsc::channel(ANSWERS);
     let gateway = Gateway::new(
         Limits::default(),
-        Arc::new(NameServers::default()),
+        Arc::new(NameServers::named(servers)),
         Arc::new(Tcp),
         in_force,
         attempts,
@@ -153,26 +170,41 @@ async fn read_rules(rules: watch::Sender<RuleSet>, answers: mpsc::Sender<EgressE
     while let Some(line) = lines.next().await {
         let understood = line
             .map_err(|error| error.to_string())
-            .and_then(|line| rule_set(&line));
-        let (set, answer) = match understood {
-            Ok((generation, set)) => (set, EgressEvent::RulesSet { generation }),
-            Err(problem) => (RuleSet::default(), EgressEvent::RulesRefused { problem }),
+            .and_then(|line| understand(&line));
+        let answer = match understood {
+            Ok(Understood::Rules(generation, set)) => {
+                rules.send_replace(set);
+                EgressEvent::RulesSet { generation }
+            }
+            Ok(Understood::Flush(id)) => EgressEvent::Flushed { id },
+            Err(problem) => {
+                rules.send_replace(RuleSet::default());
+                EgressEvent::RulesRefused { problem }
+            }
         };
-        rules.send_replace(set);
         if answers.send(answer).await.is_err() {
             return;
         }
     }
 }
 
-fn rule_set(line: &str) -> Result<(u64, RuleSet), String> {
-    let EgressCommand::Rules {
-        generation,
-        rules,
-        upstream,
-    } = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let rules = Rules::parse(&rules).map_err(|error| error.to_string())?;
-    Ok((generation, RuleSet { rules, upstream }))
+enum Understood {
+    Rules(u64, RuleSet),
+    Flush(u64),
+}
+
+fn understand(line: &str) -> Result<Understood, String> {
+    match serde_json::from_str(line).map_err(|error| error.to_string())? {
+        EgressCommand::Rules {
+            generation,
+            rules,
+            upstream,
+        } => {
+            let rules = Rules::parse(&rules).map_err(|error| error.to_string())?;
+            Ok(Understood::Rules(generation, RuleSet { rules, upstream }))
+        }
+        EgressCommand::Flush { id } => Ok(Understood::Flush(id)),
+    }
 }
 
 /// Writes answers and attempts until both have ended.
@@ -188,11 +220,22 @@ async fn write(
             Some(attempt) = attempts.recv() => EgressEvent::Attempt(attempt),
             else => return Ok(()),
         };
-        let mut line = serde_json::to_vec(&event).map_err(io::Error::other)?;
-        line.push(b'\n');
-        output.write_all(&line).await?;
+        let mut lines = Vec::new();
+        if matches!(event, EgressEvent::Flushed { .. }) {
+            while let Ok(attempt) = attempts.try_recv() {
+                write_line(&mut lines, &EgressEvent::Attempt(attempt))?;
+            }
+        }
+        write_line(&mut lines, &event)?;
+        output.write_all(&lines).await?;
         output.flush().await?;
     }
+}
+
+fn write_line(lines: &mut Vec<u8>, event: &EgressEvent) -> io::Result<()> {
+    serde_json::to_writer(&mut *lines, event).map_err(io::Error::other)?;
+    lines.push(b'\n');
+    Ok(())
 }
 
 #[cfg(test)]

@@ -121,6 +121,8 @@ pub enum Network {
     /// Loopback only, in a namespace that the engine does not set up: without /etc/hosts and
     /// resolver. Starts in half the time.
     Bare,
+    /// The engine's default bridge, with no port published: whatever the host reaches.
+    Outward,
     /// The engine's default bridge, with one port published on the host's loopback; with port 0 the
     /// engine chooses.
     Published { host_port: u16, port: u16 },
@@ -405,6 +407,7 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
     }
     let (network_mode, port_bindings, exposed_ports) = match spec.network {
         Network::None | Network::Bare => ("none", None, None),
+        Network::Outward => ("bridge", None, None),
         Network::Published { host_port, port } => {
             let key = format!("{port}/tcp");
             let host_port = if host_port == 0 {

@@ -20,6 +20,9 @@ pub enum Role {
     Environment,
     /// The model server; it stays up between runs.
     ModelServer,
+    /// The gateway that lets a session's sandboxes reach chosen hosts, and the volume that its
+    /// socket is in.
+    Gateway,
     /// The volume with a project's snapshots.
     Keep,
     /// A volume with the changes of a session that are pending review.
@@ -39,6 +42,7 @@ impl Role {
         match self {
             Self::Workspace => "workspace",
             Self::Keeper => "keeper",
+            Self::Gateway => "gateway",
             Self::Keep => "keep",
             Self::Review => "review",
             Self::Git => "git",
@@ -54,6 +58,7 @@ impl Role {
         let all = [
             Self::Workspace,
             Self::Keeper,
+            Self::Gateway,
             Self::Keep,
             Self::Review,
             Self::Git,

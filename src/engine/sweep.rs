@@ -37,8 +37,8 @@ pub enum Leftover {
 }
 
 impl Leftover {
-    /// Returns whether it is orphaned: a container whose owner has ended, or a guest volume other
-    /// than `guest_volume` that is older than `age`.
+    /// Returns whether it is orphaned: a container or a gateway's volume whose owner
+    /// has ended, or a guest volume other than `guest_volume` that is older than `age`.
     ///
     /// The model server and the sandbox of `podbay up` belong to no process, so they are never
     /// orphaned. Until such a sandbox has its name it belongs to its creator; one that has lost its
@@ -52,7 +52,7 @@ impl Leftover {
                 ..
             } => {
                 let is_somebodys = match labels.role {
-                    Role::Workspace | Role::Keeper | Role::Filler => true,
+                    Role::Workspace | Role::Keeper | Role::Gateway | Role::Filler => true,
                     Role::Environment => name.ends_with(NEXT) || (name.ends_with(OLD) && !running),
                     _ => false,
                 };
@@ -64,11 +64,12 @@ impl Leftover {
                 name,
                 labels,
                 created,
-            } => {
-                labels.role == Role::Guest
-                    && name != guest_volume
-                    && is_older(*created, age, Timestamp::now())
-            }
+            } => match labels.role {
+                Role::Guest => name != guest_volume && is_older(*created, age, Timestamp::now()),
+                // There is nothing in it but a socket.
+                Role::Gateway => labels.owner.as_ref().is_some_and(super::Owner::is_gone),
+                _ => false,
+            },
         }
     }
 
@@ -152,8 +153,8 @@ impl Engine {
             .collect())
     }
 
-    /// Removes containers whose owner has ended and, with `others`, guest volumes of other builds
-    /// older than that.
+    /// Removes containers and gateways' volumes whose owner has ended, and where `others` says so
+    /// the guest volumes of other builds that are older than that.
     ///
     /// A volume in use stays, as does one that another build may be about to use: two builds side
     /// by side do not interfere.
@@ -184,13 +185,15 @@ impl Engine {
                 Err(error) => swept.failed.push((name, error.with_causes())),
             }
         }
-        if let Some(age) = others.filter(|_| !cancel.is_cancelled()) {
+        if !cancel.is_cancelled() {
             for leftover in self.volumes(cancel).await? {
-                let is_orphan = leftover.is_orphan(guest_volume, age);
-                let Leftover::Volume { name, .. } = leftover else {
+                let is_orphan = leftover.is_orphan(guest_volume, others.unwrap_or(Duration::MAX));
+                let Leftover::Volume { name, labels, .. } = leftover else {
                     continue;
                 };
-                if is_orphan {
+                // One whose age the engine does not tell is old enough for those who ask alone.
+                let is_asked = others.is_some() || labels.role == Role::Gateway;
+                if is_orphan && is_asked {
                     match self.remove_volume(&name, cancel).await {
                         Ok(true) => swept.removed.push(name),
                         Ok(false) => {}
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_container_is_orphaned_only_if_its_owner_surely_ended() {
-        for role in [Role::Workspace, Role::Keeper, Role::Filler] {
+        for role in [Role::Workspace, Role::Keeper, Role::Gateway, Role::Filler] {
             check(role, "a", true, Some(Owner::ended()), true);
             check(role, "a", true, Some(Owner::current()), false);
             // An image may bring the label of a role along, and a newer Podbay may name owners
@@ -294,6 +297,29 @@ mod tests {
             };
             assert_eq!(
                 found.is_orphan("podbay-guest-own", Duration::ZERO),
+                is_orphan,
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_volume_of_a_gateway_goes_once_its_owner_has_ended() {
+        for (owner, is_orphan) in [
+            (Some(Owner::ended()), true),
+            (Some(Owner::current()), false),
+            (None, false),
+        ] {
+            let found = Leftover::Volume {
+                name: "v".to_owned(),
+                labels: Labels {
+                    owner,
+                    ..Labels::new(Role::Gateway)
+                },
+                created: None,
+            };
+            assert_eq!(
+                found.is_orphan("podbay-guest-own", Duration::MAX),
                 is_orphan,
                 "{found:?}"
             );

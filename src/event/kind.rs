@@ -12,6 +12,7 @@ use super::Evicted;
 use super::HookOutcome;
 use super::LimitKind;
 use super::Moment;
+use super::NetworkAttempt;
 use super::OpenAnswer;
 use super::Progress;
 use super::RunStatus;
@@ -348,6 +349,8 @@ pub enum Kind {
         at_end: bool,
     },
     Interrupted,
+    /// The sandbox tried to reach a host; not all are told of many that are alike.
+    NetworkAttempted(NetworkAttempt),
     /// What a session did with git is in the person's repository now.
     GitTaken {
         /// Where it is below the project, if it is not the one at its top.

@@ -40,6 +40,7 @@ mod listen;
 mod lookalike;
 mod memory;
 mod mounts;
+mod network;
 mod order;
 mod pool;
 mod prepare;

@@ -39,6 +39,7 @@ use super::init;
 use super::keep;
 use super::listen;
 use super::memory;
+use super::network;
 use super::prepare;
 use super::process_tree;
 use super::serve::serve;
@@ -353,6 +354,9 @@ pub(super) fn run_serve(
         }
     };
     drop(theirs);
+    if std::process::id() == 1 {
+        network::start()?;
+    }
     // Not before the fork: the lock on it would be the spawner's as well.
     let home = if sharing == Sharing::Shared {
         Some(Home::begin(&mut environment)?)

@@ -36,6 +36,7 @@ use super::jobs::Job;
 use super::jobs::Jobs;
 use super::jobs::drop_oldest;
 use super::order::Order;
+use super::network;
 use super::order::Report;
 use super::order::StopOrder;
 use super::pool;
@@ -98,6 +99,7 @@ pub struct Setup {
 pub(super) struct Session {
     pub(super) directories: Directories,
     pub(super) scratch: PathBuf,
+    /// Without what tells of a gateway.
     pub(super) environment: Vec<Vec<u8>>,
     pub(super) spawner: Spawner,
     pub(super) shell: Option<Shell>,
@@ -166,6 +168,11 @@ impl Session {
         })
     }
 
+    /// Returns what a command that starts now finds in its environment.
+    pub(super) fn environment(&self) -> Vec<Vec<u8>> {
+        network::environment(&self.environment)
+    }
+
     /// Runs one call.
     pub(super) async fn run(self: Arc<Self>, call: Call, line: CallChannel) -> Output {
         // Rules about names apply to exactly those names.
@@ -195,7 +202,7 @@ impl Session {
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
             Call::Hook(hook) => tools::hook::run(&self, hook, &mut line).await,
             Call::Git(git) => tools::git::run(&self, &git, &mut line).await,
-            Call::Env(env) => tools::env::run(&self.environment, &env)
+            Call::Env(env) => tools::env::run(&self.environment(), &env)
                 .map_or_else(Output::Fault, Output::Environment),
             Call::Cd(cd) => self
                 .directories

@@ -57,6 +57,7 @@ impl ModelServer {
                 // llama.cpp does not start if a file has its socket's name.
                 atomic_file::remove(&self.paths.socket_folder().join(SOCKET))?;
             }
+            Network::Outward => {}
             Network::Published { host_port, port } => {
                 let is_free = TcpListener::bind((Ipv4Addr::LOCALHOST, host_port)).is_ok();
                 container.network = Network::Published {

@@ -61,6 +61,8 @@ pub enum Error {
     Strict { problem: String },
     #[error("the sandbox did not start: {problem}")]
     NotStarted { problem: String },
+    #[error("the gateway to the network cannot be had: {problem}")]
+    Gateway { problem: String },
     #[error("the container `{name}` cannot be ended")]
     Left {
         name: String,
@@ -245,6 +247,7 @@ impl Error {
             Self::Setting { .. } => {
                 Some("give it another value, or none, for the default: docs/configuration.md lists them; `podbay config` says where it comes from".to_owned())
             }
+            Self::Gateway { .. } => Some("`--network none` does without it; `docker events` shows what the engine did".to_owned()),
             Self::Attach { .. } | Self::Link(_) | Self::Cancelled => None,
         }
     }

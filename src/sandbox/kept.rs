@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
+use super::Gateway;
 use super::Options;
 use super::Socket;
 use super::Spec;
@@ -93,6 +94,8 @@ pub(super) struct Made {
     pub(super) covering: Covering,
     /// For a session alone.
     pub(super) git: Option<SessionGit>,
+    /// For a session that may reach chosen hosts.
+    pub(super) gateway: Option<Gateway>,
     /// The copy that a session works on now, if that is not the first one.
     pub(super) view: std::sync::Mutex<Option<Held>>,
 }
@@ -424,10 +427,29 @@ impl Sandbox {
                 self.inner.remove(&running).await;
             }
         }
+        self.inner.close_gateway().await;
+    }
+
+    /// Returns the session's way to chosen hosts, where it may have one.
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.inner.gateway()
     }
 }
 
 impl Inner {
+    pub(super) fn gateway(&self) -> Option<&Gateway> {
+        match &self.way {
+            Way::Engine(made) => made.gateway.as_ref(),
+            Way::Attached(_) => None,
+        }
+    }
+
+    pub(super) async fn close_gateway(&self) {
+        if let Some(gateway) = self.gateway() {
+            gateway.close().await;
+        }
+    }
+
     pub(super) async fn close_keeper(&self) {
         if let Way::Engine(made) = &self.way {
             made.covering.close().await;

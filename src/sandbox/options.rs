@@ -51,8 +51,6 @@ pub struct Options {
     /// are accepted, and those of `podbay chat`, which knows no review, as with `turn`; `turn`,
     /// into the project at the end of each turn.
     pub changes: Changes,
-    /// Network of the box; only `none` exists so far.
-    pub network: Network,
     /// How long the box of `podbay up` stays without anybody using it.
     pub lease: Seconds,
     /// How long a box may take to start.
@@ -128,13 +126,6 @@ pub enum Changes {
     Turn,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Network {
-    /// Loopback only.
-    None,
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -153,7 +144,6 @@ impl Default for Options {
             look_ms: 300,
             auto_run: READ_ONLY.map(ToOwned::to_owned).to_vec(),
             changes: Changes::Review,
-            network: Network::None,
             lease: Seconds::minutes(30),
             start_timeout: Seconds::new(30),
             grace: Seconds::new(2),

@@ -6,6 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Covers;
 use super::Error;
+use super::NetworkMode;
+use super::NetworkPlan;
 use super::Options;
 use super::Project;
 use super::covers::Record;
@@ -31,6 +33,7 @@ use podbay_engine::Ulimit;
 use podbay_event::ProgressSink;
 use podbay_guest as guest;
 use podbay_wire::BytesPath;
+use podbay_wire::EGRESS_FOLDER;
 use podbay_wire::message::DiskBegan;
 use podbay_wire::message::DiskLimits;
 
@@ -59,7 +62,7 @@ pub const MASKED_PATHS: [&str; 14] = [
     "/sys/devices/virtual/powercap",
     "/sys/firmware",
     "/sys/kernel/debug",
-    "/etc/resolv.conf",
+    RESOLVER,
 ];
 
 /// What cannot be written in a box, even by uid 0: the engine's own list, and two of ours, in which
@@ -86,6 +89,10 @@ const SYSCTLS: [(&str, &str); 3] = [
 /// Bytes of a box's memory for each file that a temporary file system of it may hold: even an empty
 /// one takes a kilobyte in the kernel.
 const PER_FILE: u64 = 16 << 10;
+
+/// The engine's own list of names, and its resolver.
+const HOSTS: &str = "/etc/hosts";
+const RESOLVER: &str = "/etc/resolv.conf";
 
 /// The home folder in a box.
 pub(super) const HOME: &str = "/home/agent";
@@ -126,6 +133,9 @@ pub struct Spec {
     /// For a session alone.
     pub(super) git: Option<git::Options>,
     lent: Option<Lent>,
+    network: NetworkPlan,
+    /// The volume of the gateway's socket, for a session that may have one.
+    gateway: Option<String>,
     ids: (u32, u32),
 }
 
@@ -336,6 +346,8 @@ impl Spec {
             review: None,
             git: None,
             lent: None,
+            network: NetworkPlan::default(),
+            gateway: None,
             ids: (user.uid, user.gid),
         })
     }
@@ -394,6 +406,7 @@ impl Spec {
             }
         }
         self.cover(&mut container);
+        self.connect(&mut container);
         if let Some(lent) = &self.lent {
             lent.mount(&mut container);
         }
@@ -453,7 +466,7 @@ impl Spec {
             container.network = Network::Bare;
             container.mounts.push(Mount::OfVolume {
                 source: hosts.to_owned(),
-                target: "/etc/hosts".to_owned(),
+                target: HOSTS.to_owned(),
                 read_only: true,
             });
         }
@@ -465,6 +478,53 @@ impl Spec {
         Self {
             covers: covers.clone(),
             ..self.clone()
+        }
+    }
+
+    /// Returns the same with another network than none.
+    #[must_use]
+    pub fn with_network(&self, network: NetworkPlan) -> Self {
+        let mut warnings = self.warnings.clone();
+        warnings.extend(network.notes.iter().cloned());
+        Self {
+            warnings,
+            network,
+            ..self.clone()
+        }
+    }
+
+    pub fn network(&self) -> &NetworkPlan {
+        &self.network
+    }
+
+    /// Whether the engine's bridge is the sandbox's network.
+    pub(super) fn has_open_network(&self) -> bool {
+        self.network.mode == NetworkMode::Open
+    }
+
+    /// Returns the same with the volume in which a gateway's socket is, or will be.
+    pub(super) fn reaching(&self, volume: Option<&str>) -> Self {
+        Self {
+            gateway: volume.map(str::to_owned),
+            ..self.clone()
+        }
+    }
+
+    fn connect(&self, container: &mut ContainerSpec) {
+        if self.has_open_network() {
+            container.network = Network::Outward;
+            // Those of the engine, which tell of the network that it is on.
+            container.masked_paths.retain(|path| path != RESOLVER);
+            container.mounts.retain(
+                |mount| !matches!(mount, Mount::OfVolume { target, .. } if target == HOSTS),
+            );
+        }
+        if let Some(volume) = &self.gateway {
+            container.mounts.push(Mount::Volume {
+                name: volume.clone(),
+                target: EGRESS_FOLDER.to_owned(),
+                read_only: true,
+            });
         }
     }
 
@@ -589,7 +649,12 @@ impl Spec {
         use sha2::Digest;
         let mut container = self.container.clone();
         self.cover(&mut container);
-        let digest = sha2::Sha256::digest(format!("{container:?}").as_bytes());
+        // A gateway is a session's own, so that whoever wants one joins no box without it.
+        let network = match self.network.mode {
+            NetworkMode::None => "",
+            mode => mode.as_str(),
+        };
+        let digest = sha2::Sha256::digest(format!("{container:?}{network}").as_bytes());
         digest
             .iter()
             .take(12)

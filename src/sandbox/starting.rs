@@ -12,12 +12,14 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
+use super::Gateway;
 use super::Options;
 use super::Socket;
 use super::Spec;
 use super::attach;
 use super::base::Base;
 use super::covering::Covering;
+use super::docker::Running;
 use super::enforced;
 use super::git;
 use super::git::SessionGit;
@@ -27,6 +29,7 @@ use super::kept::Made;
 use super::kept::Sandbox;
 use super::kept::State;
 use super::kept::Way;
+use super::lost::must_go;
 use super::mounted;
 use super::turns::Turn;
 use podbay_engine::Engine;
@@ -51,6 +54,31 @@ pub struct Started {
     pub mounted: Vec<BytesPath>,
     /// What is to be said of that.
     pub mounted_words: Option<String>,
+}
+
+impl Inner {
+    /// Makes the first box, and the gateway beside it.
+    async fn make_with_gateway(&self, cancel: &CancellationToken) -> Result<Running, Error> {
+        let Some(gateway) = self.gateway() else {
+            return self.make(cancel).await;
+        };
+        if !gateway.is_needed_at_once() {
+            let made = self.make(cancel).await;
+            // Beside the box it would take its time.
+            gateway.begin_soon();
+            return made;
+        }
+        match tokio::join!(self.make(cancel), gateway.begin(cancel)) {
+            (Ok(running), Err(error)) => {
+                running.link.close();
+                if must_go(&running) {
+                    self.remove(&running).await;
+                }
+                Err(error)
+            }
+            (made, _) => made,
+        }
+    }
 }
 
 impl Sandbox {
@@ -103,12 +131,15 @@ impl Sandbox {
                 None
             };
         }
+        let within = options.start_timeout.duration();
+        let gateway = Gateway::prepare(engine, spec, &labels, within, &sink, cancel).await?;
         let way = Way::Engine(Box::new(Made {
             engine: engine.clone(),
-            spec: spec.clone(),
+            spec: spec.reaching(gateway.as_ref().map(Gateway::volume)),
             labels,
             covering,
             git,
+            gateway,
             view: std::sync::Mutex::default(),
         }));
         Self::begin(way, options, sink, cancel).await
@@ -148,11 +179,12 @@ impl Sandbox {
             progress: std::sync::Mutex::default(),
             state,
         };
-        let running = match inner.make(cancel).await {
+        let running = match inner.make_with_gateway(cancel).await {
             Ok(running) => running,
             Err(error) => {
                 inner.close_keeper().await;
                 inner.forget_git().await;
+                inner.close_gateway().await;
                 return Err(error);
             }
         };
@@ -179,6 +211,7 @@ impl Sandbox {
                     uncovered,
                     notes,
                     no_git,
+                    open_network(&made.spec),
                 ]
                 .concat()
             }
@@ -223,5 +256,16 @@ impl Sandbox {
         };
         sandbox.search_on();
         Ok((sandbox, started))
+    }
+}
+
+/// Says what an open network means, each time.
+fn open_network(spec: &Spec) -> Vec<String> {
+    let words = "the network of the sandbox is OPEN: commands reach whatever this machine reaches, your own network and cloud metadata \
+                 included, and can send out all that they read; `--allow-host` lets single hosts through instead";
+    if spec.has_open_network() {
+        vec![words.to_owned()]
+    } else {
+        Vec::new()
     }
 }

@@ -445,6 +445,9 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "! the limit of {} is {how}", limit_word(*limit)).expect(TAKES_ALL);
         }
         Kind::Interrupted => text.push_str("! interrupted\n"),
+        Kind::NetworkAttempted(attempt) => {
+            writeln!(text, "network: {}", attempt.words()).expect(TAKES_ALL);
+        }
         kind @ Kind::GitTaken { .. } => {
             writeln!(
                 text,

@@ -275,10 +275,16 @@ impl Pipeline {
             .filter(|exact| !always.contains(exact))
             .map(|exact| (exact, false))
             .collect::<Vec<_>>();
-        only_now
+        let mut answers: Vec<(Exact, bool)> = only_now
             .into_iter()
             .chain(always.iter().map(|exact| (exact.clone(), true)))
-            .collect()
+            .collect();
+        for (exact, is_for_good) in self.hosts.answers() {
+            if !answers.iter().any(|(known, _)| *known == exact) {
+                answers.push((exact, is_for_good));
+            }
+        }
+        answers
     }
 
     /// Removes an answer, in memory and from the store; the error says why the store kept it.
@@ -286,6 +292,7 @@ impl Pipeline {
         if self.services.keeps_answers() {
             self.services.forget_answer(exact)?;
         }
+        self.withdraw_host(exact);
         self.policy
             .lock()
             .expect("nothing panics while it holds this lock")

@@ -13,6 +13,7 @@ use podbay_policy::Approved;
 use podbay_policy::HostCall;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Ended;
+use podbay_sandbox::Gateway;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::link::Asks;
 use podbay_sandbox::link::Link;
@@ -56,6 +57,11 @@ pub trait Workspace: Send + Sync {
         Box::pin(std::future::ready(ExecGate::Absent))
     }
 
+    /// Returns the way to chosen hosts, where there is one.
+    fn gateway(&self) -> Option<&Gateway> {
+        None
+    }
+
     /// Waits until the sandbox ends by itself, which makes pending questions about it obsolete.
     /// Never returns for a sandbox that cannot end.
     fn ended(&self) -> Later<'_, Ended> {
@@ -92,6 +98,10 @@ impl Workspace for Sandbox {
 
     fn exec_gate(&self) -> Later<'_, ExecGate> {
         Box::pin(self.exec_gate())
+    }
+
+    fn gateway(&self) -> Option<&Gateway> {
+        self.gateway()
     }
 
     fn ended(&self) -> Later<'_, Ended> {

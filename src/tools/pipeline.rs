@@ -23,6 +23,8 @@ use super::changed_files::FileChangeKind;
 use super::changed_files::changed_files;
 use super::definitions::more_tools::Wrapped;
 use super::definitions::task_list;
+use super::denied_hosts::Hosts;
+use super::denied_hosts::ToldHosts;
 use super::dispatch::CallProgress;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
@@ -72,6 +74,7 @@ pub struct Pipeline {
     pub(super) hooks: Hooks,
     tasks: Mutex<Tasks>,
     pub(super) seen: SeenFiles,
+    pub(super) hosts: Hosts,
     window: AtomicU64,
     /// Whether the model can read images.
     pub(super) images: AtomicBool,
@@ -130,6 +133,7 @@ impl Pipeline {
             hooks: Hooks::new(HookOptions::default(), None),
             tasks: Mutex::default(),
             seen: SeenFiles::default(),
+            hosts: Hosts::default(),
             window: AtomicU64::new(ASSUMED_WINDOW),
             images: AtomicBool::new(false),
         }
@@ -337,6 +341,13 @@ impl Pipeline {
                 return Err(PipelineError::Sandbox(error));
             }
         };
+        let hosts = match &came {
+            Came::Output(Output::Command(_)) => {
+                self.tell_denied_hosts(call, name, asks.cancel()).await
+            }
+            Came::Output(_) | Came::Said(_) => ToldHosts::default(),
+        };
+        underway.begun += hosts.waited;
         let refused = match &result {
             CallResult::Output(Output::Command(ended)) => {
                 self.tell_programs(call, name, ended, &asks)
@@ -373,6 +384,9 @@ impl Pipeline {
         if let Some(note) = asks.for_model() {
             rendered.note(&note);
         }
+        for note in &hosts.notes {
+            rendered.note(note);
+        }
         for note in notes
             .iter()
             .map(String::as_str)
@@ -399,7 +413,7 @@ impl Pipeline {
             Some(Output::Image(shown)) if may_show => Some(shown),
             _ => None,
         };
-        let quit = asks.has_quit();
+        let quit = asks.has_quit() || hosts.has_quit;
         Ok(Finished {
             changed,
             image,

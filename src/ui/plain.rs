@@ -283,6 +283,14 @@ impl<O: Write, E: Write> Plain<O, E> {
                 self.note(&paint.warn(&format!("the limit of {} {how}", limit_word(*limit))))
             }
             Kind::Interrupted => self.note(&paint.warn("interrupted")),
+            // What is allowed is no news; the log has it.
+            Kind::NetworkAttempted(attempt) if attempt.allowed && attempt.failure.is_none() => {
+                Ok(())
+            }
+            Kind::NetworkAttempted(attempt) => {
+                let words = call::bounded(&attempt.words(), usize::MAX - 1);
+                self.note(&paint.warn(&format!("network: {words}")))
+            }
             kind @ Kind::GitTaken { .. } => {
                 let words = git_taken(kind).unwrap_or_default();
                 self.note(&format!("git: {}", call::bounded(&words, usize::MAX - 1)))

@@ -4,6 +4,18 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+/// Where every sandbox and the gateway have the volume that the gateway's socket is in.
+pub const EGRESS_FOLDER: &str = "/run/podbay/egress";
+
+/// The socket's name in it.
+pub const EGRESS_SOCKET: &str = "egress.sock";
+
+/// Port on a sandbox's loopback at which the guest offers the gateway as an HTTP proxy.
+pub const PROXY_PORT: u16 = 3128;
+
+/// What a denial ends with. A model that reads it is not to try other ways.
+pub const BLOCKED: &str = "blocked by policy: ask for it, do not retry";
+
 /// Most bytes in a line to the role, without its end. A thousand rules of a usual length take a
 /// tenth of it.
 pub const MAX_RULES_LINE: usize = 1024 * 1024;
@@ -68,6 +80,11 @@ pub enum EgressCommand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         upstream: Option<EgressUpstream>,
     },
+    /// Every attempt of which a client knows the end by now is told before the answer to this.
+    Flush {
+        /// Comes back with the answer.
+        id: u64,
+    },
 }
 
 /// What the role tells.
@@ -81,6 +98,9 @@ pub enum EgressEvent {
     /// The rules of this generation are in force.
     RulesSet {
         generation: u64,
+    },
+    Flushed {
+        id: u64,
     },
     /// A line was not understood. Everything is denied until the next rules.
     RulesRefused {
@@ -136,7 +156,10 @@ mod tests {
             generation,
             rules,
             upstream,
-        } = command;
+        } = command
+        else {
+            panic!("{command:?}");
+        };
         assert_eq!((generation, rules.len(), upstream), (7, 2, None));
         assert_eq!(
             (rules[0].effect, rules[1].effect),

@@ -725,13 +725,56 @@ fn a_script_that_asked_for_json_gets_its_object_on_every_way_out() {
 }
 
 #[test]
+fn a_rule_of_the_network_that_does_not_hold_is_refused_with_what_to_write() {
+    let env = TestEnv::new();
+    for (words, said) in [
+        (
+            &["--network", "none", "--allow-host", "example.org"][..],
+            "--network none does not",
+        ),
+        (
+            &["--network=open", "--allow-host", "example.org"],
+            "--network open does not",
+        ),
+        (&["--allow-host", "*"], "network mode `open`"),
+        (
+            &["--allow-host", "@nmp"],
+            "`@nmp` is no preset; there are @npm",
+        ),
+        (&["--allow-host", "10.0.0.1"], "is an address"),
+        (&["--allow-host", ""], "it is empty"),
+        (&["--allow-host", "https://example.org/"], "is no"),
+    ] {
+        for command in ["run", "sh", "call"] {
+            let rest: &[&str] = match command {
+                "run" => &["look around"],
+                "sh" => &["--", "true"],
+                _ => &["read_file", "{}"],
+            };
+            let done = run(env.here(&[command]).args(words).args(rest));
+            assert!(
+                [2, 125].contains(&done.code) && done.stderr.contains(said),
+                "{command} {words:?}: {}",
+                done.stderr
+            );
+        }
+    }
+    env.write("settings.toml", "[network]\nallow = [\"*.com\"]\n");
+    let settings = env.path("settings.toml");
+    let mut command = env.here(&["run", "--config"]);
+    let done = run(command.arg(settings).arg("look around")).expect(2);
+    assert!(
+        done.stderr.contains("settings.toml:2") && done.stderr.contains("`*.com`"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
 fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
     let env = TestEnv::new();
-    let flags: [&[&str]; 7] = [
+    let flags: [&[&str]; 4] = [
         &["--plan"],
-        &["--network", "allowlist"],
-        &["--network=open"],
-        &["--allow-host", "example.org:443"],
         &["--backend", "native"],
         &["--record", "file"],
         &["--replay", "file"],

@@ -401,14 +401,14 @@ fn the_project_and_its_own_settings_are_looked_at() {
         "ok",
         &["only makes things tighter"],
     );
-    env.write(".podbay/config.toml", "[sandbox]\nnetwork = \"open\"\n");
+    env.write(".podbay/config.toml", "[network]\nmode = \"wide\"\n");
     let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
     line(
         &found,
         "settings",
         "project's own",
         "fail",
-        &["config.toml:2", "sandbox.network"],
+        &["config.toml:2", "network.mode"],
     );
     let home = env.home();
     let found = diagnosis(&mut doctor(&env, &["-C", home.to_str().expect("UTF-8")]), 1);

@@ -16,7 +16,7 @@ use std::process::ChildStdin;
 use std::process::Command;
 use std::process::Stdio;
 
-use podbay::egress::REMEDY;
+use podbay::wire::BLOCKED;
 use podbay::wire::EgressAccess;
 use podbay::wire::EgressAttempt;
 use podbay::wire::EgressEvent;
@@ -152,7 +152,7 @@ fn rules_come_as_lines_and_attempts_leave_as_lines() {
     );
     let denied = role.answer(GET);
     assert!(
-        denied.starts_with("HTTP/1.1 403 Blocked by policy\r\n") && denied.contains(REMEDY),
+        denied.starts_with("HTTP/1.1 403 Blocked by policy\r\n") && denied.contains(BLOCKED),
         "{denied}"
     );
     assert_eq!(role.attempt().because, "no rule allows this host");
@@ -278,6 +278,9 @@ fn it_says_how_it_is_started() {
             done.status.code(),
             String::from_utf8_lossy(&done.stderr).as_ref()
         ),
-        (Some(1), "podbay egress: usage: podbay egress SOCKET\n")
+        (
+            Some(1),
+            "podbay egress: usage: podbay egress SOCKET [--name-server ADDRESS:PORT]…\n"
+        )
     );
 }

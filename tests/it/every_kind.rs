@@ -16,6 +16,7 @@ use podbay::event::HookOutcome;
 use podbay::event::Kind;
 use podbay::event::LimitKind;
 use podbay::event::Moment;
+use podbay::event::NetworkAttempt;
 use podbay::event::OpenAnswer;
 use podbay::event::Progress as Step;
 use podbay::event::RunStatus;
@@ -30,6 +31,7 @@ use podbay::ui::Look;
 use podbay::ui::Paint;
 use podbay::ui::Plain;
 use podbay::ui::Progress;
+use podbay::wire::EgressAccess;
 use podbay::wire::Memo;
 use podbay::wire::Program;
 use podbay::wire::WriteChange;
@@ -116,6 +118,20 @@ every_kind! {
             pieces: vec![bad()],
             in_object: true,
             half: Some(HalfCall { before: bad(), begun: bad(), is_reported: true }),
+        }
+    }
+    NetworkAttempted {
+        0: NetworkAttempt {
+            host: bad(),
+            port: 1,
+            access: EgressAccess::Tls,
+            allowed: true,
+            because: bad(),
+            failure: Some(bad()),
+            bytes_sent: 1,
+            bytes_received: 1,
+            duration_ms: 1,
+            times: 2,
         }
     }
     TaskEnded { 0: TaskEnd { status: RunStatus::Completed, response: bad(), denied: vec![bad()] } }

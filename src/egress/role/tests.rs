@@ -4,10 +4,15 @@ use super::*;
 
 #[test]
 fn a_line_is_rules_or_it_is_refused_as_a_whole() {
-    let (generation, set) =
-        rule_set(r#"{"type":"rules","generation":3,"rules":[{"host":"a.example"}]}"#)
-            .expect("rules");
-    assert!(generation == 3 && !set.rules.is_empty() && set.upstream.is_none());
+    let understood =
+        understand(r#"{"type":"rules","generation":3,"rules":[{"host":"a.example"}]}"#);
+    assert!(
+        matches!(understood, Ok(Understood::Rules(3, set)) if !set.rules.is_empty() && set.upstream.is_none())
+    );
+    assert!(matches!(
+        understand(r#"{"type":"flush","id":4}"#),
+        Ok(Understood::Flush(4))
+    ));
     for (line, problem) in [
         ("", "EOF"),
         ("rules", "expected value"),
@@ -20,7 +25,9 @@ fn a_line_is_rules_or_it_is_refused_as_a_whole() {
             "unknown field",
         ),
     ] {
-        let error = rule_set(line).expect_err(line);
+        let Err(error) = understand(line) else {
+            panic!("{line}");
+        };
         assert!(error.contains(problem), "{line}: {error}");
     }
 }
@@ -41,4 +48,29 @@ async fn the_socket_takes_the_place_of_an_older_one_and_everybody_may_connect() 
         1,
         "nothing else is left"
     );
+}
+
+#[test]
+fn name_servers_are_addresses_with_ports() {
+    let parse =
+        |words: &[&str]| name_servers(&words.iter().map(OsString::from).collect::<Vec<_>>());
+    assert_eq!(
+        parse(&[
+            "--name-server",
+            "10.0.0.1:53",
+            "--name-server",
+            "[fd00::1]:5353"
+        ]),
+        Ok(vec![
+            "10.0.0.1:53".parse().expect("an address"),
+            "[fd00::1]:5353".parse().expect("an address")
+        ])
+    );
+    for words in [
+        &["--name-server"][..],
+        &["--name-server", "10.0.0.1"],
+        &["--other", "10.0.0.1:53"],
+    ] {
+        assert!(parse(words).is_err(), "{words:?}");
+    }
 }

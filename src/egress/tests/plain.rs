@@ -12,7 +12,7 @@ use super::kit::deny;
 use super::kit::read_head;
 use super::servers::Web;
 use super::servers::serve;
-use crate::REMEDY;
+use podbay_wire::BLOCKED;
 
 #[tokio::test]
 async fn an_allowed_host_is_asked_in_its_own_words_and_the_attempt_is_told() {
@@ -94,7 +94,7 @@ async fn a_denied_host_is_never_resolved_and_the_answer_says_why() {
             "{host}: {answer}"
         );
         assert!(
-            answer.ends_with(&format!("\r\n\r\n{reason}\n{REMEDY}\n")),
+            answer.ends_with(&format!("\r\n\r\n{reason}\n{BLOCKED}\n")),
             "{host}: {answer}"
         );
         let (_, head) = gateway.connect(&format!("{host}:80")).await;

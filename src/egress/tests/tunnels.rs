@@ -13,8 +13,8 @@ use super::kit::read_head;
 use super::servers::echo;
 use super::servers::serve;
 use super::servers::tls_echo;
-use crate::REMEDY;
 use crate::tls::ACCESS_DENIED;
+use podbay_wire::BLOCKED;
 
 #[tokio::test]
 async fn tls_for_the_host_of_the_tunnel_goes_through() {
@@ -88,7 +88,7 @@ async fn what_is_no_tls_needs_a_raw_rule() {
     assert!(
         told.starts_with("HTTP/1.1 403 ")
             && told.contains("no rule with `raw`")
-            && told.contains(REMEDY),
+            && told.contains(BLOCKED),
         "{told}"
     );
     assert!(!gateway.attempt().await.allowed);

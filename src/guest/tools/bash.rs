@@ -402,7 +402,7 @@ fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Prepared
         Some(path) => session.directories.resolve(path)?,
         None => session.directories.open_current()?,
     };
-    let mut environment = session.environment.clone();
+    let mut environment = session.environment();
     environment.push(b"TERM=dumb".to_vec());
     if let Some(gate) = &bash.write_gate {
         let invalid = |field: &str, problem: &str| Fault::Invalid {

@@ -122,7 +122,7 @@ fn watched(fd: OwnedFd) -> Result<Pipe, Fault> {
 }
 
 fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
-    let mut environment = session.environment.clone();
+    let mut environment = session.environment();
     environment.push(terminal_kind(exec.terminal.as_ref()));
     let terminal = exec.terminal.is_some();
     if exec.argv.is_empty() {

@@ -89,7 +89,7 @@ fn environment(session: &Session, hook: &Hook) -> Result<Vec<Vec<u8>>, Fault> {
             "holds a NUL byte, which no shell takes".to_owned(),
         ));
     }
-    let mut environment = session.environment.clone();
+    let mut environment = session.environment();
     environment.push(b"TERM=dumb".to_vec());
     let n_bytes: usize = hook
         .environment

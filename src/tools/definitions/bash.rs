@@ -26,7 +26,7 @@ struct Arguments {
 pub(super) fn tool(options: &Options) -> Tool {
     Tool::new(
         "bash",
-        "Run a shell command in the project folder. The folder it ends in is kept for the next command. There is no network.",
+        "Run a shell command in the project folder. The folder it ends in is kept for the next command. No host is reached but those that the user allowed; where one is blocked, ask for it.",
         object(
             &json!({
                 "command": { "type": "string" },

@@ -52,6 +52,7 @@ mod made;
 mod many_calls;
 mod model_server;
 mod mounts;
+mod network;
 mod no_bash;
 mod provision;
 mod quickstart;

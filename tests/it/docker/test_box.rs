@@ -55,7 +55,7 @@ impl TestBox {
 
     /// Returns the ids of those in which commands run, or ran.
     pub(super) fn boxes(&self) -> Vec<String> {
-        self.listed(true, |name| !name.starts_with("podbay-keeper-"))
+        self.listed(true, runs_commands)
     }
 
     /// Returns the id of the only container in which its commands run, once that does.
@@ -63,7 +63,7 @@ impl TestBox {
     pub(super) fn container(&self) -> String {
         let mut found = Vec::new();
         let ran = within(Duration::from_secs(30), || {
-            found = self.listed(false, |name| !name.starts_with("podbay-keeper-"));
+            found = self.listed(false, runs_commands);
             !found.is_empty()
         });
         assert!(ran && found.len() == 1, "{found:?}");
@@ -120,6 +120,13 @@ impl TestBox {
             "{name} did not appear"
         );
     }
+}
+
+/// Returns whether the container of this name is one in which commands run.
+fn runs_commands(name: &str) -> bool {
+    !["podbay-keeper-", "podbay-gateway-"]
+        .iter()
+        .any(|beside| name.starts_with(beside))
 }
 
 impl Drop for TestBox {
