@@ -37,7 +37,7 @@ pub enum Content {
 
 impl VolumeFile {
     /// Makes an executable of root's that all can run and nobody can read: uid 0 of a container has
-    /// no CAP_DAC_OVERRIDE.
+    /// no `CAP_DAC_OVERRIDE`.
     pub fn program(path: &str, content: Vec<u8>) -> Self {
         Self {
             path: path.to_owned(),

@@ -57,7 +57,7 @@ fn composed(text: &str) -> String {
             '\u{2026}' => normalize.push_str("..."),
             // Fullwidth forms of ASCII characters.
             '\u{ff01}'..='\u{ff5e}' => {
-                normalize.extend(char::from_u32(letter as u32 - 0xff01 + 0x21))
+                normalize.extend(char::from_u32(letter as u32 - 0xff01 + 0x21));
             }
             '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}' => {}
             other => normalize.push(other),

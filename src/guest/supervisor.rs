@@ -60,8 +60,8 @@ use super::unix::reap;
 use super::unix::receive;
 use super::unix::send;
 
-/// How long processes that a command leaves behind may finish by themselves: the end of `tee
-/// >(sort)` belongs to the output.
+/// How long processes that a command leaves behind may finish by themselves: the end of
+/// `tee >(sort)` belongs to the output.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// Pause between two rounds of KILL.
