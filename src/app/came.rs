@@ -191,7 +191,7 @@ mod tests {
         turn.n_left = 2;
         let notes = came(turn).notes();
         assert!(
-            notes[0].starts_with("not applied: d was changed by somebody else")
+            notes[0].starts_with("not applied: d was changed by another program")
                 && notes[1].starts_with("not applied: .envrc"),
             "{notes:?}"
         );

@@ -84,7 +84,7 @@ pub(super) fn apply_wanted(
     let journal = match saved {
         Ok(journal) => journal,
         Err(error) => {
-            close_again(project, state, &look)?;
+            close_opened(project, state, &look)?;
             return Err(error);
         }
     };
@@ -92,7 +92,7 @@ pub(super) fn apply_wanted(
 }
 
 /// Removes a journal that has only opened folders, and restores the modes of those.
-fn close_again(project: &Project, state: &StateFolder, look: &Journal) -> Result<(), Error> {
+fn close_opened(project: &Project, state: &StateFolder, look: &Journal) -> Result<(), Error> {
     Execution::new((project, None), None, look).close_folders(false);
     Journal::clear(state)
 }
@@ -106,7 +106,7 @@ pub(super) fn discard_unstarted(
     let Some(journal) = Journal::load(state)?.filter(|journal| journal.is_look) else {
         return Ok(None);
     };
-    close_again(project, state, &journal)?;
+    close_opened(project, state, &journal)?;
     Ok(Some(journal.purpose))
 }
 

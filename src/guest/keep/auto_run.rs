@@ -32,7 +32,8 @@ use podbay_wire::keep::RunTrigger;
 
 /// The reason that is shown for a file that the user's own settings name. The host adds to those
 /// what it read around the project.
-const BY_SETTING: &str = "the setting `sandbox.auto_run` names it, or git's settings of a repository around the project do";
+const BY_SETTING: &str = "the setting `sandbox.auto_run` names it, or the git config of a \
+    repository around the project does";
 
 /// What decides besides the built-in names.
 #[derive(Clone, Copy, Debug, Default)]
@@ -184,7 +185,7 @@ impl AutoRun {
 
     /// Does the same for a path that is no link.
     pub(super) fn runs_as_file(&self, path: &BytesPath) -> Option<RunReason> {
-        self.runs_there(path, false)
+        self.reason_at(path, false)
     }
 
     /// Does the same for a path of unknown type: it may be a link, whose target is judged by the
@@ -193,13 +194,13 @@ impl AutoRun {
         let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
         let all = [
             auto_run_group(&within).map(RunReason::by),
-            self.runs_there(path, true),
+            self.reason_at(path, true),
             self.leads.below(path.as_bytes()),
         ];
         sooner(all)
     }
 
-    fn runs_there(&self, path: &BytesPath, may_be_folder: bool) -> Option<RunReason> {
+    fn reason_at(&self, path: &BytesPath, may_be_folder: bool) -> Option<RunReason> {
         let full = [b"/", path.as_bytes()].concat();
         let is_set = {
             let as_file = self

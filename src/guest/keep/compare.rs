@@ -51,7 +51,7 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
             // The contents of a folder that cannot be read now are unknown, not removed.
             let is_unknown = [&before, &after]
                 .into_iter()
-                .any(|node| hides_a_folder(node.as_ref()));
+                .any(|node| may_be_unreadable_folder(node.as_ref()));
             if !is_unknown {
                 folders.push_back((path.clone(), one, other));
             }
@@ -87,7 +87,7 @@ pub(super) fn compare_content(
 pub(super) fn add_behind_unreadable(store: &Store, changes: &mut Vec<Change>) -> Result<(), Error> {
     let hidden = changes
         .iter()
-        .filter(|change| hides_a_folder(change.before.as_ref()));
+        .filter(|change| may_be_unreadable_folder(change.before.as_ref()));
     let mut folders: Vec<(BytesPath, Option<Node>, ObjectId)> = hidden
         .filter_map(|change| {
             Some((
@@ -232,7 +232,7 @@ fn tree_of(node: Option<&Node>) -> Option<ObjectId> {
 }
 
 /// Whether it may be a folder whose names are not known.
-fn hides_a_folder(node: Option<&Node>) -> bool {
+fn may_be_unreadable_folder(node: Option<&Node>) -> bool {
     matches!(
         node,
         Some(Node::Unkept {

@@ -197,7 +197,7 @@ fn path_diff(
     if !is_text(&old) || !is_text(&new) {
         _ = writeln!(
             text,
-            "Not shown: the text is too large, {} bytes before and {} now",
+            "Not shown: too large, {} bytes before and {} now",
             old.len(),
             new.len()
         );
@@ -374,7 +374,7 @@ mod tests {
         .expect("written");
         insta::assert_snapshot!(difference.text, @r"
         diff --git a/large b/large
-        Not shown: the text is too large, 5 bytes before and 1048580 now
+        Not shown: too large, 5 bytes before and 1048580 now
         diff --git a/zeros b/zeros
         new file mode 100644
         Binary files a/zeros and b/zeros differ

@@ -28,57 +28,59 @@ pub enum Error {
     Broken { id: ObjectId },
     #[error("`{name}` in the folder of snapshots is broken: {problem}")]
     Unreadable { name: String, problem: String },
-    #[error("somebody else works on this project's snapshots; try again when that is done")]
+    #[error("another Podbay uses this project's snapshots; try again when it is done")]
     Busy,
-    #[error("an undo or an application of changes was interrupted; resume or abandon it first")]
+    #[error("an undo or apply was interrupted; resume or abandon it first")]
     Unfinished,
     #[error(
-        "an undo or an application of changes that was interrupted stopped once more: {why}; try again when that is set right, or give it up \
-         (`podbay undo abandon`)"
+        "an interrupted undo or apply stopped again: {why}; try again when that is fixed, or give \
+        it up (`podbay undo abandon`)"
     )]
     StoppedAgain { why: String },
-    #[error("the project has more than {most} entries; snapshots are taken of smaller ones only")]
+    #[error("the project has more than {most} entries, which is too many for snapshots")]
     TooMany { most: usize },
     #[error(
-        "the snapshots of this project take all of the {most_bytes} bytes they may take; take back without putting lines together"
+        "the snapshots of this project use all of their {most_bytes} bytes; undo without merging"
     )]
     Full { most_bytes: u64 },
     #[error(
-        "there is no room for the copy of the project that this run would work on: it takes {mib} MiB in {n_files} files, and where the engine \
-         keeps its volumes {free}; make room there (`podbay gc`, `podbay review list`), or work in the project itself with `--changes live`"
+        "no space for this run's copy of the project: it takes {mib} MiB in {n_files} files, and \
+        on the disk of the engine's volumes {free}; free space there (`podbay gc`, `podbay review \
+        list`), or work in the project itself with `--changes live`"
     )]
     NoRoom {
         mib: u64,
         n_files: u64,
         free: String,
     },
-    #[error("no turn was begun")]
+    #[error("no turn is open")]
     NoTurn,
-    #[error(
-        "there is no review `{name}` of this project; `podbay review list` shows those that wait"
-    )]
+    #[error("no such review: `{name}`; `podbay review list` shows those that are pending")]
     NoReview { name: String },
     #[error(
-        "the session of the review `{name}` was cut off, and what it worked on is gone; `podbay review discard {name}` ends it"
+        "the session of the review `{name}` was interrupted, and its copy of the project is gone; \
+        `podbay review discard {name}` removes it"
     )]
     NoCopy { name: String },
     #[error(
-        "the folder `{path}` was renamed in the copy of the review `{name}` by an earlier Podbay, which noted only where it came from: what is in \
-         it is gone as soon as that changes in the project, so nothing goes on in this copy; what waits can be brought in \
-         (`podbay review apply {name}`) or dropped (`podbay review discard {name}`), and a new run begun"
+        "the folder `{path}` was renamed in the copy of the review `{name}` under an earlier \
+        Podbay, which this one cannot follow, so the copy cannot be used any more; apply (`podbay \
+        review apply {name}`) or discard (`podbay review discard {name}`) what is pending, and \
+        start a new run"
     )]
     Redirected { name: String, path: BytesPath },
-    #[error("nothing can be chosen by `{pattern}`: {problem}")]
+    #[error("cannot select by `{pattern}`: {problem}")]
     Pattern { pattern: BytesPath, problem: String },
 }
 
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => {
-            "; the disk is full: what was stored before is whole, so make room and try again"
+            "; the disk is full: earlier snapshots are intact; free space and try again"
         }
         Errno::EACCES | Errno::EPERM => {
-            "; it belongs to the user who owned the project's folder when it was made: give the folder back to that user (`chown`) and try again"
+            "; it belongs to the former owner of the project's folder: give the folder back to \
+            that user (`chown`) and try again"
         }
         _ => "",
     }
@@ -113,7 +115,7 @@ mod tests {
         };
         for (errno, remedy) in [
             (Errno::EACCES, "give the folder back to that user (`chown`)"),
-            (Errno::ENOSPC, "make room and try again"),
+            (Errno::ENOSPC, "free space and try again"),
         ] {
             assert!(
                 told(errno).starts_with("cannot open `lock` in the folder of snapshots; ")

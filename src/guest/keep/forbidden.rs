@@ -132,7 +132,7 @@ fn is_git_name(path: &[u8], origin: Origin) -> bool {
 /// Returns why a session's link is not applied as a file, judged by its path and target.
 pub(super) fn refusal_of_link(path: &[u8], target: &[u8]) -> Option<&'static str> {
     if target.split(|byte| *byte == b'/').any(means_git) {
-        return Some("a link to what belongs to git");
+        return Some("a link into a git folder");
     }
     leads_out(path, target).then_some("a link that leads out of the project")
 }
@@ -215,7 +215,7 @@ mod tests {
         let why = |path: &str, target: &str| refusal_of_link(path.as_bytes(), target.as_bytes());
         assert_eq!(
             why("sub/g", "../.GIT/hooks"),
-            Some("a link to what belongs to git")
+            Some("a link into a git folder")
         );
         assert_eq!(
             why("up", "../../.ssh"),

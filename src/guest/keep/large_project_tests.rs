@@ -102,7 +102,7 @@ fn a_five_gigabyte_sparse_file_is_copied_with_holes_and_its_changes_named() {
         "r",
         wanted,
     )
-    .expect("brought in");
+    .expect("applied");
     assert_eq!((done.applied.changed.n, done.n_left), (1, 1));
     let refused = [left(&done.applied.refused), left(&done.applied.conflicts)].concat();
     assert!(

@@ -9,8 +9,7 @@ use podbay_wire::BytesPath;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::UncapturedReason;
 
-/// The mode bits of a folder that matter: the set-group-id bit is left to whoever set the folder
-/// up.
+/// The mode bits of a folder that matter; whether new files get its group is left to the user.
 pub(super) const FOLDER_MODE: u32 = 0o1777;
 
 /// The recorded state of a path.

@@ -1,4 +1,6 @@
 mod folder_modes;
+mod kept_folders;
+mod merges;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -13,19 +15,21 @@ use unicode_normalization::UnicodeNormalization;
 
 use self::folder_modes::folders_to_open;
 pub(super) use self::folder_modes::open_folders;
+pub(super) use self::kept_folders::folder_of;
+use self::kept_folders::leave_folders;
+use self::kept_folders::leave_out;
+use self::merges::Merges;
 use super::Error;
 use super::Store;
 use super::compare::Change;
 use super::compare::add_behind_unreadable;
 use super::compare::compare;
-use super::deflate::Deflate;
 use super::forbidden::ForbiddenChanges;
 use super::forbidden::Origin;
 use super::forbidden::SET_ID;
 use super::forbidden::folded;
 use super::journal::Journal;
 use super::journal::Purpose;
-use super::merge::merge;
 use super::node::FOLDER_MODE;
 use super::node::Node;
 use super::node::are_alike;
@@ -33,8 +37,6 @@ use super::object::ObjectId;
 use super::path_entry::NameCheck;
 use super::path_entry::PathEntry;
 use super::project::Project;
-use super::read::FoundEntry;
-use super::store::PutOutcome;
 use super::swap::is_leftover;
 use super::tree::Tree;
 use super::uncaptured;
@@ -63,8 +65,7 @@ pub struct Request<'a> {
 }
 
 /// The reason for a file that is to come from the session's copy, and has changed there.
-pub(super) const CHANGED_IN_COPY: &str =
-    "is another file by now in what the session worked on than when it was looked through";
+pub(super) const CHANGED_IN_COPY: &str = "changed in the session's copy since it was examined";
 
 /// Bits of a folder's mode without which nothing in it can be changed.
 const WRITABLE: u32 = 0o300;
@@ -458,175 +459,11 @@ fn ambiguous(changes: &[Change]) -> BTreeSet<BytesPath> {
         .collect()
 }
 
-/// Leaves a change undone, and notes it where a folder was to make room for something else.
-fn leave_out(
-    found: &mut Outcome,
-    kept: &mut BTreeMap<BytesPath, LeftReason>,
-    change: &Change,
-    reason: LeftReason,
-) {
-    if is_type_change(change) {
-        kept.insert(change.path.clone(), reason.clone());
-    }
-    found.leave(LeftPath {
-        path: change.path.clone(),
-        reason,
-    });
-}
-
 /// Whether a folder is to be replaced by something else.
 pub(super) fn is_type_change(change: &Change) -> bool {
     change.before.as_ref().is_some_and(Node::is_folder)
         && change.after.as_ref().is_some_and(|node| !node.is_folder())
 }
 
-/// A folder that is to become a file, and holds entries that are not ours to remove, is left with
-/// all of its contents. So are those that are left for another reason: they would be emptied for a
-/// file that is not written. `kept` holds these.
-fn leave_folders(
-    project: &Project,
-    changes: &mut Vec<Change>,
-    mut kept: BTreeMap<BytesPath, LeftReason>,
-    found: &mut Outcome,
-) {
-    let gone: BTreeSet<&[u8]> = changes
-        .iter()
-        .filter(|change| change.after.is_none())
-        .map(|change| change.path.as_bytes())
-        .collect();
-    let turned = changes.iter().filter(|change| is_type_change(change));
-    let full = turned.filter(|change| !holds_only(project, change.path.as_bytes(), &gone));
-    kept.extend(full.map(|change| (change.path.clone(), LeftReason::NotEmpty)));
-    if kept.is_empty() {
-        return;
-    }
-    for change in changes.extract_if(.., |change| folder_of(&kept, &change.path).is_some()) {
-        let Some((folder, reason)) = folder_of(&kept, &change.path) else {
-            continue;
-        };
-        // A reason that may disappear is retried, together with the contents.
-        let reason = if reason.may_pass() {
-            reason.clone()
-        } else {
-            LeftReason::InLeft {
-                folder: folder.clone(),
-            }
-        };
-        found.leave(LeftPath {
-            path: change.path,
-            reason,
-        });
-    }
-}
-
-/// Returns which of some folders a path is, or is in.
-pub(super) fn folder_of<'k, T>(
-    folders: &'k BTreeMap<BytesPath, T>,
-    path: &BytesPath,
-) -> Option<(&'k BytesPath, &'k T)> {
-    let above = std::iter::successors(Some(path.as_bytes()), |path| {
-        Some(split(path).0).filter(|path| !path.is_empty())
-    });
-    above
-        .map(BytesPath::from_bytes)
-        .find_map(|path| folders.get_key_value(&path))
-}
-
-/// Whether every entry in a folder is among those to be removed.
-fn holds_only(project: &Project, path: &[u8], gone: &BTreeSet<&[u8]>) -> bool {
-    // The contents of its subfolders are to be removed as well, or this is checked for those when
-    // they are not.
-    project.list(path).and_then(names).is_ok_and(|names| {
-        names.iter().all(|name| {
-            let path = join(path, name);
-            gone.contains(path.as_slice())
-                && (project.list(&path).is_err() || holds_only(project, &path, gone))
-        })
-    })
-}
-
-/// Texts that are merged from two sides.
-struct Merges<'a> {
-    store: &'a mut Store,
-    made: Vec<Vec<u8>>,
-}
-
-impl Merges<'_> {
-    fn merge(&mut self, change: &Change, here: &FoundEntry) -> Result<Option<Node>, Error> {
-        let (
-            Some(Node::File { object: base, .. }),
-            Some(Node::File {
-                object: wanted,
-                mode,
-                ..
-            }),
-            FoundEntry::File { content, .. },
-        ) = (&change.before, &change.after, here)
-        else {
-            return Ok(None);
-        };
-        let Some(merged) = merge(&self.store.get(base)?, content, &self.store.get(wanted)?) else {
-            return Ok(None);
-        };
-        let node = Node::File {
-            mode: *mode,
-            n_bytes: merged.len() as u64,
-            object: ObjectId::of(&merged),
-        };
-        self.made.push(merged);
-        Ok(Some(node))
-    }
-
-    fn finish(self) -> Result<(), Error> {
-        let addition = self.store.add();
-        let mut deflate = Deflate::default();
-        for content in &self.made {
-            match addition.put(content, &mut deflate)? {
-                PutOutcome::Kept(_) => {}
-                PutOutcome::Full => {
-                    return Err(Error::Full {
-                        most_bytes: self.store.most_bytes(),
-                    });
-                }
-            }
-        }
-        let added = addition.finish()?;
-        self.store.take_in_added(added)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_that_a_file_system_may_confuse_are_ambiguous() {
-        let change = |path: &[u8]| Change {
-            path: BytesPath::from_bytes(path),
-            before: None,
-            after: None,
-        };
-        let all: [&[u8]; 13] = [
-            b"Case",
-            b"case",
-            "x/\u{e9}".as_bytes(),
-            "x/e\u{301}".as_bytes(),
-            "Straße".as_bytes(),
-            b"strasse",
-            b"a\xff",
-            b"a\xfe",
-            // Nothing is equal to these.
-            "y/\u{e9}".as_bytes(),
-            "\u{65e5}\u{672c}".as_bytes(),
-            "\u{65e5}".as_bytes(),
-            b"f\xff1",
-            b"f\xff2",
-        ];
-        let found = ambiguous(&all.map(change));
-        let expected: BTreeSet<BytesPath> = all[..8]
-            .iter()
-            .map(|path| BytesPath::from_bytes(*path))
-            .collect();
-        assert_eq!(found, expected);
-    }
-}
+mod tests;

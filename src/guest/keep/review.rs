@@ -6,6 +6,8 @@
 //! part of the review any more.
 
 mod applied_paths;
+mod interrupted;
+mod open_review;
 mod overlay_check;
 mod project_copy;
 mod record;
@@ -14,11 +16,20 @@ mod selection;
 mod summary;
 mod turn_apply;
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
+use self::interrupted::InterruptedApply;
+use self::interrupted::drop_repeated_left;
+use self::interrupted::finish_interrupted;
+use self::interrupted::leave_out_left;
+use self::open_review::ChosenChanges;
+use self::open_review::OpenReview;
+use self::open_review::cache_of;
+use self::open_review::count;
+use self::open_review::forget;
+use self::open_review::pin_of;
+use self::open_review::rest_of;
 pub(super) use self::overlay_check::seen;
 pub(super) use self::project_copy::duplicate;
 use self::record::ReviewRecord;
@@ -30,13 +41,7 @@ use super::Project;
 use super::StateFolder;
 use super::Store;
 use super::apply;
-use super::auto_run::AutoRun;
-use super::auto_run::AutoRunSources;
-use super::auto_run::ChangedPath;
-use super::auto_run::WholeFolders;
 use super::cache::Cache;
-use super::compare::Change;
-use super::compare::compare_content;
 use super::compare::path_changes;
 use super::diff::Diff;
 use super::diff::unified;
@@ -44,19 +49,13 @@ use super::diff::unified_alone;
 use super::forbidden::Origin;
 use super::journal::Journal;
 use super::journal::Purpose;
-use super::node::are_alike;
-use super::path_entry::NameCheck;
-use super::path_entry::PathEntry;
 use super::pin;
-use super::plan;
 use super::plan::Outcome;
 use super::plan::Request;
 use super::turn_log::first_words;
 use super::undo;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::ApplyOutcome;
 use podbay_wire::keep::EntryType;
-use podbay_wire::keep::MayRun;
 use podbay_wire::keep::NamedList;
 use podbay_wire::keep::PendingChanges;
 use podbay_wire::keep::PendingGit;
@@ -208,7 +207,7 @@ fn begin_in(
         mut store,
         now,
         copy,
-    } = undo::keep_both(
+    } = undo::capture_both(
         project,
         state,
         store,
@@ -459,99 +458,6 @@ fn apply_from(
     })
 }
 
-/// The outcome of finishing an interrupted application.
-enum InterruptedApply {
-    /// Finished, or there was none; with what was done for a review.
-    Finished(Option<Box<ApplyOutcome>>),
-    /// That of this review stopped again, such as on a full disk.
-    Stopped(Box<ApplyOutcome>),
-}
-
-/// Finishes any interrupted application.
-fn finish_interrupted(
-    project: &Project,
-    seen: SessionView<'_>,
-    state: &StateFolder,
-    name: &str,
-) -> Result<InterruptedApply, Error> {
-    if !apply::is_unfinished(state)? {
-        return Ok(InterruptedApply::Finished(None));
-    }
-    let copy = seen.copy.filter(|_| {
-        Journal::load(state)
-            .ok()
-            .flatten()
-            .is_some_and(|journal| is_apply_of(&journal, name))
-    });
-    let resumed = match undo::resume(project, state, copy)? {
-        // Reported as the first time.
-        undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => {
-            return Ok(InterruptedApply::Stopped(applied));
-        }
-        undo::Resumed::Review { applied, .. } => {
-            refuse_if_stopped(&applied)?;
-            Some(applied)
-        }
-        undo::Resumed::Turns(undone) => {
-            undone
-                .turns
-                .iter()
-                .try_for_each(|turn| refuse_if_stopped(&turn.applied))?;
-            None
-        }
-        undo::Resumed::Nothing => None,
-    };
-    if apply::is_unfinished(state)? {
-        Err(Error::Unfinished)
-    } else {
-        Ok(InterruptedApply::Finished(resumed))
-    }
-}
-
-/// Whether a journal is that of an apply of this review.
-fn is_apply_of(journal: &Journal, name: &str) -> bool {
-    matches!(&journal.purpose, Purpose::Review { name: of } if of == name)
-}
-
-/// Removes from the resumed outcome what was left again, so that it is reported once, with the last
-/// reason.
-fn drop_repeated_left(resumed: &mut ApplyOutcome, applied: &ApplyOutcome) {
-    let again: BTreeSet<&BytesPath> = applied
-        .conflicts
-        .first
-        .iter()
-        .chain(&applied.refused.first)
-        .map(|left| &left.path)
-        .collect();
-    for left in [&mut resumed.conflicts, &mut resumed.refused] {
-        let n_told = left.first.len();
-        left.first.retain(|left| !again.contains(&left.path));
-        left.n -= (n_told - left.first.len()) as u64;
-    }
-}
-
-/// Removes files that were not applied after all.
-fn leave_out_left(may_run: &mut NamedList<MayRun>, applied: &ApplyOutcome) {
-    let left: BTreeSet<&BytesPath> = applied
-        .conflicts
-        .first
-        .iter()
-        .chain(&applied.refused.first)
-        .map(|left| &left.path)
-        .collect();
-    let n_named = may_run.first.len();
-    may_run.first.retain(|file| !left.contains(&file.path));
-    may_run.n -= (n_named - may_run.first.len()) as u64;
-}
-
-/// Refuses to begin while another application is stopped, such as on a full disk.
-fn refuse_if_stopped(resumed: &ApplyOutcome) -> Result<(), Error> {
-    resumed
-        .stopped
-        .as_ref()
-        .map_or(Ok(()), |why| Err(Error::StoppedAgain { why: why.clone() }))
-}
-
 /// Records what was applied of a review before the journal is removed: a resumed session continues
 /// from there.
 fn note_applied(
@@ -617,210 +523,6 @@ pub fn discard(state: &StateFolder, name: &str) -> Result<(), Error> {
         return Err(Error::Unfinished);
     }
     forget(state, &store, name)
-}
-
-/// The changes of a review to be applied.
-struct ChosenChanges {
-    changes: Vec<Change>,
-    /// The outcome of the others.
-    left: ApplyOutcome,
-    /// Those that may run on the user's machine later.
-    may_run: NamedList<MayRun>,
-}
-
-/// An opened review; the store in it is locked.
-struct OpenReview<'a> {
-    project: &'a Project,
-    state: &'a StateFolder,
-    store: Store,
-    record: ReviewRecord,
-    obeyed: &'a [BytesPath],
-}
-
-impl<'a> OpenReview<'a> {
-    /// Opens a review, and examines the copy if its session was interrupted; `anew`: always.
-    fn open(
-        project: &'a Project,
-        seen: SessionView<'a>,
-        state: &'a StateFolder,
-        name: &str,
-        anew: bool,
-    ) -> Result<Self, Error> {
-        Self::with(Store::open(state)?, project, seen, state, name, anew)
-    }
-
-    fn with(
-        store: Store,
-        project: &'a Project,
-        seen: SessionView<'a>,
-        state: &'a StateFolder,
-        name: &str,
-        anew: bool,
-    ) -> Result<Self, Error> {
-        let Some(mut record) = ReviewRecord::load(state, name)? else {
-            return Err(Error::NoReview {
-                name: name.to_owned(),
-            });
-        };
-        let obeyed = seen.obeyed;
-        if let Some(git) = seen.git {
-            record.git.clone_from(git);
-        }
-        // There may be room now for what was left out.
-        let may_be_whole = record.is_cut_short && seen.copy.is_some();
-        if !record.is_open && !anew && !may_be_whole {
-            return Ok(Self {
-                project,
-                state,
-                store,
-                record,
-                obeyed,
-            });
-        }
-        let no_copy = || Error::NoCopy {
-            name: name.to_owned(),
-        };
-        let cache = cache_of(name);
-        let copy = seen.copy.ok_or_else(no_copy)?;
-        redirected_folders::refuse(name, seen)?;
-        let undo::SnapshotPair { store, now, copy } =
-            undo::keep_both(project, state, store, Some((copy, &cache)))?;
-        let after = copy.ok_or_else(no_copy)?;
-        // What another program changed in the project meanwhile shows through in the copy.
-        let since: BTreeMap<BytesPath, Change> = compare_content(&store, &record.base, &now.id)?
-            .into_iter()
-            .map(|change| (change.path.clone(), change))
-            .collect();
-        let shows_through = |change: &Change| {
-            let same = since
-                .get(&change.path)
-                .filter(|since| are_alike(since.after.as_ref(), change.after.as_ref()));
-            same.map(|change| change.path.clone())
-        };
-        let theirs = compare_content(&store, &record.base, &after.id)?;
-        // Applied changes are the session's, though they are in the project; also after an
-        // interrupted apply.
-        let applying: BTreeSet<BytesPath> =
-            match Journal::load(state)?.filter(|journal| is_apply_of(journal, name)) {
-                Some(journal) => journal
-                    .changes
-                    .into_iter()
-                    .map(|change| change.path)
-                    .collect(),
-                None => BTreeSet::new(),
-            };
-        let is_taken =
-            |path: &BytesPath| record.taken_at(path).is_some() || applying.contains(path);
-        let theirs = theirs.iter().filter(|change| !is_taken(&change.path));
-        record.not_of_it = theirs.filter_map(shows_through).collect();
-        record.after = Some(after.id);
-        record.is_open = false;
-        record.is_cut_short = after.is_cut_short;
-        pin::pin(state, &store, &pin_of(name), record.snapshots())?;
-        record.save(state)?;
-        Ok(Self {
-            project,
-            state,
-            store,
-            record,
-            obeyed,
-        })
-    }
-
-    /// Returns what the session changed.
-    fn all(&self) -> Result<Vec<Change>, Error> {
-        all_of(self.project, &self.store, &self.record)
-    }
-
-    /// Returns what of that is not in the project.
-    fn rest(&self) -> Result<Vec<Change>, Error> {
-        rest_of(self.project, &self.store, &self.record)
-    }
-
-    /// Selects the wanted changes, and reports those that are not applied without being asked for.
-    fn chosen(&self, wanted: ApplySelection<'_>) -> Result<ChosenChanges, Error> {
-        let mut changes = self.all()?;
-        selection::select(&mut changes, wanted.only)?;
-        let mut left = ApplyOutcome::default();
-        let all = changes.clone();
-        let auto_run = self.auto_run(wanted.auto_run)?;
-        let wholes = WholeFolders::of(&auto_run, all.iter().map(ChangedPath::from));
-        selection::leave_broken_wholes(self.project, &mut changes, &wholes, &mut left);
-        if !wanted.with_auto_run {
-            selection::leave_auto_run(self.project, &mut changes, &auto_run, &mut left);
-        }
-        selection::leave_old_names(self.project, &all, &mut changes, &mut left);
-        let new: Vec<&Change> = changes
-            .iter()
-            .filter(|change| !is_in(self.project, change))
-            .collect();
-        let may_run = auto_run.named(new.into_iter().map(ChangedPath::from));
-        Ok(ChosenChanges {
-            changes,
-            left,
-            may_run,
-        })
-    }
-
-    /// Returns the rules for files that may run on the user's machine later; `patterns` are the
-    /// user's.
-    fn auto_run(&self, patterns: &[String]) -> Result<AutoRun, Error> {
-        let known = AutoRunSources {
-            patterns,
-            place: self.record.place.as_bytes(),
-            obeyed: self.obeyed,
-        };
-        AutoRun::in_project(self.project, known)
-    }
-
-    fn forget(self) -> Result<(), Error> {
-        forget(self.state, &self.store, &self.record.name)
-    }
-}
-
-fn all_of(project: &Project, store: &Store, record: &ReviewRecord) -> Result<Vec<Change>, Error> {
-    let all = compare_content(store, &record.base, &record.after())?;
-    // An applied path is a change of the session, even if it was recorded as another program's.
-    let mut all = applied_paths::continue_from_applied(record, project, all);
-    all.retain(|change| record.not_of_it.binary_search(&change.path).is_err());
-    Ok(all)
-}
-
-fn rest_of(project: &Project, store: &Store, record: &ReviewRecord) -> Result<Vec<Change>, Error> {
-    let mut rest = all_of(project, store, record)?;
-    rest.retain(|change| !is_in(project, change));
-    Ok(rest)
-}
-
-/// Whether a change is in the project. An unreadable path is not.
-fn is_in(project: &Project, change: &Change) -> bool {
-    let here = PathEntry::at(project, change.path.as_bytes(), NameCheck::Plain);
-    here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref()))
-}
-
-/// Counts the pending changes for the report.
-fn count(rest: &[Change]) -> u64 {
-    summary::counted(rest).len() as u64
-}
-
-/// The record is removed last: without it the rest would never be removed.
-fn forget(state: &StateFolder, store: &Store, name: &str) -> Result<(), Error> {
-    pin::unpin(state, store, &pin_of(name))?;
-    state.remove(&cache_of(name))?;
-    state.remove(&cache_of_layer(name))?;
-    ReviewRecord::remove(state, name)
-}
-
-fn pin_of(name: &str) -> String {
-    format!("review-{name}")
-}
-
-fn cache_of_layer(name: &str) -> String {
-    format!("cache-layer-{name}")
-}
-
-fn cache_of(name: &str) -> String {
-    format!("cache-review-{name}")
 }
 
 #[cfg(test)]

@@ -583,7 +583,7 @@ mod tests {
         };
         assert_eq!(discard(true), Ok(ReviewAnswer::Discarded));
         let told = places.review(&apply()).expect_err("it is gone");
-        assert!(told.contains("there is no review"), "{told}");
+        assert!(told.contains("no such review"), "{told}");
         // Its volumes may be all that is left of one, and what is on record as well; of what is
         // neither nothing can be dropped.
         assert_eq!(discard(true), Ok(ReviewAnswer::Discarded));
@@ -595,10 +595,7 @@ mod tests {
         fs::write(starts.join("s-review.json"), start).expect("written");
         assert_eq!(discard(false), Ok(ReviewAnswer::Discarded));
         let told = discard(false).expect_err("it is gone");
-        assert!(
-            told.contains("there is no review `s` of this project"),
-            "{told}"
-        );
+        assert!(told.contains("no such review: `s`"), "{told}");
         make();
         assert!(matches!(
             places.review(&apply()),

@@ -198,7 +198,7 @@ impl<'a> SwapTarget<'a> {
             return unlinkat(self.folder, self.old.as_str(), UnlinkatFlags::NoRemoveDir)
                 .map(|()| SwapOutcome::Done);
         }
-        Ok(self.take_back())
+        Ok(self.restore_removed())
     }
 
     /// Makes a complete entry at a name of our own.
@@ -241,7 +241,7 @@ impl<'a> SwapTarget<'a> {
             return Ok(SwapOutcome::Done);
         }
         if !is_from(&old) {
-            return Ok(self.take_back());
+            return Ok(self.restore_removed());
         }
         self.unlink(&self.old);
         Ok(SwapOutcome::Done)
@@ -327,7 +327,7 @@ impl<'a> SwapTarget<'a> {
     }
 
     /// Renames the entry that was about to be removed back.
-    fn take_back(&self) -> SwapOutcome {
+    fn restore_removed(&self) -> SwapOutcome {
         match self.rename(
             self.old.as_bytes(),
             self.name,

@@ -9,12 +9,10 @@
 
 mod made_repositories;
 mod steps;
-
-use std::collections::BTreeSet;
-use std::time::SystemTime;
-use std::time::UNIX_EPOCH;
+mod work;
 
 use self::steps::Direction;
+use self::work::UndoWork;
 use super::Error;
 use super::MOST_DIFF;
 use super::ObjectId;
@@ -29,14 +27,8 @@ use super::auto_run::ChangedPath;
 use super::compare::compare;
 use super::compare::path_changes;
 use super::diff::unified;
-use super::journal::Journal;
-use super::journal::Purpose;
-use super::pin;
-use super::snapshot;
 use super::turn_log::Turn;
 use super::turn_log::TurnLog;
-use super::turn_log::TurnRecord;
-use super::turn_log::first_words;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::ApplyOutcome;
 use podbay_wire::keep::MayRun;
@@ -103,7 +95,7 @@ pub(super) fn begin_turn_apply(
     before: ObjectId,
 ) -> Result<Store, Error> {
     let mut work = UndoWork::with(project, state, store)?;
-    work.begin_over()?;
+    work.end_interrupted()?;
     if work.log.open().is_some() {
         let snapshot = work.look()?;
         work.close(&snapshot, true)?;
@@ -377,7 +369,7 @@ pub(super) struct SnapshotPair {
 
 /// Captures the project and, with the cache of that name, its copy. If there is no room, old turns
 /// are removed: what a review lacks could never be restored.
-pub(super) fn keep_both(
+pub(super) fn capture_both(
     project: &Project,
     state: &StateFolder,
     store: Store,
@@ -413,220 +405,6 @@ pub struct UndoOptions {
     /// A sandbox of the project runs: what is masked in it must not appear in the project's folders
     /// under another name.
     pub is_beside: bool,
-}
-
-/// The log and the store of turns, locked.
-struct UndoWork<'a> {
-    project: &'a Project,
-    state: &'a StateFolder,
-    store: Store,
-    log: TurnLog<'a>,
-    most_turns: usize,
-}
-
-impl<'a> UndoWork<'a> {
-    fn open(project: &'a Project, state: &'a StateFolder) -> Result<Self, Error> {
-        Self::with(project, state, Store::open(state)?)
-    }
-
-    fn with(project: &'a Project, state: &'a StateFolder, store: Store) -> Result<Self, Error> {
-        Ok(Self {
-            project,
-            state,
-            store,
-            log: TurnLog::load(state)?,
-            most_turns: MOST_TURNS,
-        })
-    }
-
-    /// Begins a turn, and returns the changes of the one before if it was not ended.
-    fn begin(
-        &mut self,
-        session: &str,
-        n_turn: u64,
-        words: &str,
-    ) -> Result<(TurnBegan, Vec<PathChange>), Error> {
-        let is_given_up = self.begin_over()?;
-        let snapshot = self.look()?;
-        let mut cut_off = Vec::new();
-        if self.log.open().is_some() {
-            cut_off = self.close(&snapshot, true)?;
-            nearest_first(&mut cut_off);
-        }
-        if self.log.turns.len() > self.most_turns + self.most_turns / 4 {
-            self.forget(self.most_turns, [snapshot.id])?;
-        }
-        let turn = self.add(session, n_turn, words, snapshot.id)?;
-        let is_unfinished = apply::is_unfinished(self.state)?;
-        let may_run = NamedList::default();
-        let began = TurnBegan {
-            turn,
-            n_files: snapshot.n_files,
-            passed_over: snapshot.passed_over,
-            is_unfinished,
-            is_given_up,
-            may_run,
-        };
-        Ok((began, cut_off))
-    }
-
-    fn add(
-        &mut self,
-        session: &str,
-        n_turn: u64,
-        words: &str,
-        before: ObjectId,
-    ) -> Result<u64, Error> {
-        let turn = self.log.next_turn();
-        let at = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs();
-        self.log.add(TurnRecord::Begin {
-            turn,
-            session: session.to_owned(),
-            n_turn,
-            words: first_words(words),
-            at,
-            before,
-        })?;
-        Ok(turn)
-    }
-
-    /// Assigns the rest of a review that is about to be applied to a turn: to the one that applied
-    /// the beginning, if nothing has changed since, else to one of its own. Returns whether that
-    /// turn was interrupted.
-    fn go_on_with(&mut self, review: &str) -> Result<bool, Error> {
-        if self.log.open().is_some_and(|turn| turn.applies(review)) {
-            return Ok(true);
-        }
-        let snapshot = self.look()?;
-        if self.log.open().is_some() {
-            self.close(&snapshot, true)?;
-        }
-        if !self.log.reopen(review, snapshot.id)? {
-            self.add(review, 0, &review_description(review), snapshot.id)?;
-        }
-        Ok(false)
-    }
-
-    /// Ends an interrupted undo before anything of its turn is removed. The project may not be
-    /// writable now, so its temporary files are removed by the next undo.
-    fn begin_over(&mut self) -> Result<bool, Error> {
-        let journal = match Journal::load(self.state) {
-            // Giving it up reports that.
-            Err(Error::Unreadable { .. }) => None,
-            other => other?,
-        };
-        let Some(journal) =
-            journal.filter(|journal| !matches!(journal.purpose, Purpose::Review { .. }))
-        else {
-            return Ok(false);
-        };
-        if !journal.is_look {
-            self.log.give_up(&journal.purpose, journal.open_paths())?;
-        }
-        journal.put_aside(self.state)?;
-        Ok(true)
-    }
-
-    /// Ends the open turn with the present state.
-    fn close(
-        &mut self,
-        snapshot: &Snapshot,
-        is_interrupted: bool,
-    ) -> Result<Vec<PathChange>, Error> {
-        self.close_at(snapshot.id, is_interrupted)
-    }
-
-    fn close_at(
-        &mut self,
-        after: ObjectId,
-        is_interrupted: bool,
-    ) -> Result<Vec<PathChange>, Error> {
-        let Some((turn, before)) = self.log.open().map(|turn| (turn.turn, turn.before)) else {
-            return Err(Error::NoTurn);
-        };
-        let changes = match compare(&self.store, &before, &after) {
-            // Its first snapshot is lost, and with it all that could be undone.
-            Err(Error::Broken { .. }) => {
-                self.log.retain(|each| each.turn != turn)?;
-                return Ok(Vec::new());
-            }
-            changes => path_changes(&changes?),
-        };
-        self.log.add(TurnRecord::End {
-            turn,
-            after,
-            n_changed: changes.len() as u64,
-            is_interrupted,
-        })?;
-        if before == after {
-            self.log.retain(|each| each.turn != turn)?;
-        } else {
-            self.log.end_forward()?;
-        }
-        Ok(changes)
-    }
-
-    /// Takes a snapshot; if there is no room, once more without the older half of the turns.
-    fn look(&mut self) -> Result<Snapshot, Error> {
-        let snapshot = snapshot::take(self.project, self.state, &mut self.store, CACHE)?;
-        if !snapshot.is_cut_short || self.log.turns.len() < 2 {
-            return Ok(snapshot);
-        }
-        self.forget(self.log.turns.len() / 2, [snapshot.id])?;
-        snapshot::take(self.project, self.state, &mut self.store, CACHE)
-    }
-
-    /// Takes a snapshot; as long as there is no room, again without the older half of the turns,
-    /// except the newest one. `needed`: another snapshot to keep.
-    fn take(
-        &mut self,
-        of: &Project,
-        cache: &str,
-        needed: Option<ObjectId>,
-    ) -> Result<Snapshot, Error> {
-        loop {
-            let snapshot = snapshot::take(of, self.state, &mut self.store, cache)?;
-            let n_turns = self.log.turns.len();
-            if snapshot.is_cut_short && n_turns > 1 {
-                self.forget(n_turns / 2, needed.into_iter().chain([snapshot.id]))?;
-            }
-            if self.log.turns.len() == n_turns {
-                return Ok(snapshot);
-            }
-        }
-    }
-
-    /// Removes all but the newest turns, and unneeded contents; `needed` are snapshots without
-    /// other references.
-    fn forget(
-        &mut self,
-        n: usize,
-        needed: impl IntoIterator<Item = ObjectId>,
-    ) -> Result<(), Error> {
-        // An interrupted application may need contents that nothing else references.
-        if apply::is_unfinished(self.state)? {
-            return Ok(());
-        }
-        let n_forgotten = self.log.turns.len().saturating_sub(n);
-        let mut number = 0;
-        self.log.retain(|_| {
-            number += 1;
-            number > n_forgotten
-        })?;
-        let mut keep: BTreeSet<_> = pin::load(self.state)?.into_values().flatten().collect();
-        keep.extend(needed);
-        keep.extend(
-            self.log
-                .turns
-                .iter()
-                .flat_map(|turn| [Some(turn.before), turn.end.map(|end| end.after)])
-                .flatten(),
-        );
-        self.store.prune(&keep)
-    }
 }
 
 #[cfg(test)]

@@ -425,7 +425,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "the project has more than 4 entries; snapshots are taken of smaller ones only"
+            "the project has more than 4 entries, which is too many for snapshots"
         );
     }
 }

@@ -352,7 +352,11 @@ impl Ended {
             );
         }
         if !whole && (!moved.is_empty() || *is_late) {
-            warn("not every folder of the project was looked into for repositories that this session made".to_owned());
+            warn(
+                "not every folder of the project was searched for repositories that this session \
+                made"
+                    .to_owned(),
+            );
         }
         told
     }
@@ -360,7 +364,7 @@ impl Ended {
     /// Returns an event about an import that could not be attempted.
     pub(crate) fn failed(volume: &str, error: &Error) -> Kind {
         let cause = if matches!(error, Error::Cancelled) {
-            "there was no more time for it".to_owned()
+            "there was no time left for it".to_owned()
         } else {
             with_causes(error)
         };
@@ -458,7 +462,7 @@ mod tests {
             index: IndexImport::Taken,
             not_imported: vec![NotImported {
                 what: "refs/heads/side".into(),
-                why: "was moved here meanwhile".to_owned(),
+                why: "moved here meanwhile".to_owned(),
             }],
             ..ImportedRepository::default()
         };
@@ -519,7 +523,7 @@ mod tests {
             .collect();
         assert!(
             words[0].contains(
-                "refs/heads/side: was moved here meanwhile; it stays in the volume `podbay-git-s`"
+                "refs/heads/side: moved here meanwhile; it stays in the volume `podbay-git-s`"
             ),
             "{words:?}"
         );

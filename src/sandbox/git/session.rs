@@ -595,8 +595,9 @@ mod tests {
             },
         );
         assert!(
-            unknown
-                .starts_with("git can at most read in this session: it has the extension `future`"),
+            unknown.starts_with(
+                "git can at most read in this session: it has the unknown extension `future`"
+            ),
             "{unknown}"
         );
         assert!(

@@ -10,13 +10,13 @@ use crate::BytesPath;
 pub enum UncapturedReason {
     #[error("larger than 64 MiB")]
     TooLarge,
-    #[error("the room for snapshots of this project is used up")]
+    #[error("the snapshots of this project use all of their space")]
     StoreFull,
     #[error("it cannot be read")]
     Unreadable,
-    #[error("neither a file nor a folder nor a link")]
+    #[error("not a file, folder or link")]
     Special,
-    #[error("a git folder, which is kept by git itself")]
+    #[error("a git folder, which git itself keeps")]
     GitFolder,
     #[error("another file system")]
     OtherFileSystem,
@@ -85,52 +85,55 @@ pub struct PathChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "left", rename_all = "snake_case")]
 pub enum LeftReason {
-    #[error("was changed by somebody else since")]
+    #[error("was changed by another program since")]
     ChangedSince,
-    #[error("holds what is left in it, or what somebody else put there since")]
+    #[error("holds entries that are left, or that another program added since")]
     NotEmpty,
-    #[error("the folder it belongs in is no folder now, or is gone")]
+    #[error("its parent folder is gone, or is no folder any more")]
     NoFolder,
-    #[error("would get a set-user-id or set-group-id bit; set it by hand if it is wanted")]
+    #[error("would get a set-user-id or set-group-id bit; set it by hand if you want it")]
     SetId,
-    #[error("would be a link to {target}, out of the project; make it by hand if it is wanted")]
+    #[error("would be a link to {target}, out of the project; make it by hand if you want it")]
     LeadsOut { target: BytesPath },
-    #[error("belongs to git, whose folders are brought in by git alone")]
+    #[error("is in a git folder, and only git changes those")]
     Git,
     #[error(
-        "is part of a repository that a turn made, or leads to one, and git on your machine would obey it"
+        "is part of a repository that a turn made, or leads to one; git on your machine would obey \
+        it"
     )]
     MadeGit,
     #[error("may run on your machine: {why}")]
     MayRun { why: String },
-    #[error("comes with all that is in it or not at all, and {path} does not come")]
+    #[error("is applied completely or not at all, and {path} is not applied")]
     NotWhole { path: BytesPath },
-    #[error("has another name now, {to}, which is left, so the old one is too")]
+    #[error("was renamed to {to}, which is left out, so the old name stays")]
     Renamed { to: BytesPath },
-    #[error("is not held by the snapshot ({why}), so it could not be brought back")]
+    #[error("is not in the snapshot ({why}), so it could not be restored")]
     Unkept { why: UncapturedReason },
     #[error(
-        "is not held by the snapshot ({why}), so undo could not bring it back, and it stays; remove or replace it by hand if that is wanted"
+        "is not in the snapshot ({why}), so undo could not restore it, and it stays; remove or \
+        replace it by hand if you want that"
     )]
     ForGood { why: UncapturedReason },
     #[error(
-        "is not held by the snapshot ({why}), so it comes from what the session worked on alone, by `podbay review apply`"
+        "is not in the snapshot ({why}), so only `podbay review apply` can copy it, from the \
+        session's copy"
     )]
     FromCopy { why: UncapturedReason },
-    #[error(
-        "has a name that only Podbay's own unfinished files have, which are cleared up; it can come under another one"
-    )]
+    #[error("has a name reserved for Podbay's temporary files; rename it")]
     OwnName,
-    #[error("is a folder in which all is left, so it is too")]
+    #[error("is a folder of which everything is left, so it is left too")]
     HoldsLeft,
-    #[error("is in {folder}, which is left as it is, so it is too")]
+    #[error("is in {folder}, which is left as it is")]
     InLeft { folder: BytesPath },
     #[error(
-        "was not kept when the turn ended ({why}), so what stands there is neither overwritten nor removed: move it away, then `podbay undo retry`"
+        "was not captured at the end of the turn ({why}), so it is neither overwritten nor \
+        removed: move it away, then `podbay undo retry`"
     )]
     NotKept { why: UncapturedReason },
     #[error(
-        "may be a secret, which the sandbox that runs could read on its way: `podbay undo retry` when that is over"
+        "may be a secret that the running sandbox could read meanwhile: `podbay undo retry` when \
+        that has ended"
     )]
     BesideSandbox,
     #[error("{problem}")]

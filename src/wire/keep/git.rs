@@ -98,34 +98,35 @@ pub struct AttributesFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum GitRefusal {
-    #[error("its objects are named by SHA-256, which is not supported yet")]
+    #[error("it uses SHA-256 object ids, which are not supported yet")]
     Sha256,
     #[error(
-        "its references are kept as `{storage}`, which is not supported yet; `git refs migrate --ref-format=files` makes them files"
+        "its references are stored as `{storage}`, which is not supported yet; `git refs migrate \
+        --ref-format=files` converts them"
     )]
     RefStorage { storage: String },
-    #[error(
-        "it has the extension `{name}`, which is not known here; a git that does not know it does not even read there"
-    )]
+    #[error("it has the unknown extension `{name}`, with which git refuses even to read")]
     Extension { name: String },
     #[error(
-        "it borrows objects from {from}, which the sandbox does not have; `git repack -a -d` without that entry in objects/info/alternates makes it whole"
+        "it borrows objects from {from}, which are not in the sandbox; copy them with `git repack \
+        -a -d`, and remove that entry from objects/info/alternates"
     )]
     Alternates { from: BytesPath },
     #[error(
-        "it was cloned in part, and what it lacks cannot be fetched in a sandbox; `git fetch --refetch --no-filter` makes it whole"
+        "it is a partial clone, and missing objects cannot be fetched in a sandbox; `git fetch \
+        --refetch --no-filter` fetches them"
     )]
     Partial,
-    #[error(
-        "it keeps large files outside of git (LFS), which a commit made in a sandbox would lose"
-    )]
+    #[error("it uses LFS, and a commit made in a sandbox would lose large files")]
     LargeFiles,
     #[error(
-        "{path} has files go through the filter `{name}`, which runs in no sandbox: a commit made there would hold what it encrypts or strips"
+        "{path} sets the filter `{name}`, which does not run in a sandbox: a commit made there \
+        would hold what it encrypts or strips"
     )]
     Filtered { name: BytesPath, path: BytesPath },
     #[error(
-        "nobody can tell whether it keeps large files outside of git (LFS), or has files go through a filter, which a commit made in a sandbox would lose: {path} cannot be read: {problem}"
+        "it may use LFS or a filter, and a commit made in a sandbox would bypass them: cannot read \
+        {path}: {problem}"
     )]
     LargeFilesUnknown { path: BytesPath, problem: String },
     #[error("its index holds a merge with conflicts; commit or abort that first")]
@@ -134,34 +135,32 @@ pub enum GitRefusal {
     UnderWay { what: String },
     #[error("its index is split; `git update-index --no-split-index` joins it")]
     SplitIndex,
-    #[error(
-        "its index is sparse; `git sparse-checkout reapply --no-sparse-index` makes it a full one"
-    )]
+    #[error("its index is sparse; `git sparse-checkout reapply --no-sparse-index` expands it")]
     SparseIndex,
-    #[error(
-        "its files are said to be in {path} (core.worktree), which is not where the project has them"
-    )]
+    #[error("its core.worktree is {path}, which is not where the project has its files")]
     Elsewhere { path: BytesPath },
     #[error(
-        "it does not say where its files are (core.worktree), as after `git submodule deinit`; `git submodule update --init` puts them there again"
+        "it has no core.worktree, as after `git submodule deinit`; `git submodule update --init` \
+        restores its files"
     )]
     Nowhere,
     #[error(
-        "{path} is a symbolic link, or leads through one, which is not followed; put what it leads to in its place"
+        "{path} is a symbolic link, or leads through one, and links are not followed; replace it \
+        with its target"
     )]
     Linked { path: BytesPath },
-    #[error("it is another one than when the session began")]
+    #[error("it was replaced since the session began")]
     Replaced,
-    #[error(
-        "its worktree does not lead back to the project; `git worktree repair` sets that right"
-    )]
+    #[error("its worktree does not point back to the project; `git worktree repair` fixes that")]
     NotOurs,
     #[error(
-        "it is a worktree of another repository, and only the project itself may be one; `podbay run -C` with its folder works there"
+        "it is a worktree of another repository, and only the project itself may be one; use \
+        `podbay run -C` with its folder"
     )]
     WorktreeBelow,
     #[error(
-        "it has no HEAD, without which git knows no repository there; the line `ref: refs/heads/BRANCH`, with the branch that you were on, mends it"
+        "it has no HEAD, so git sees no repository there; restore the file with the line `ref: \
+        refs/heads/BRANCH` and your branch's name"
     )]
     NoHead,
     #[error("its {path} cannot be read: {problem}; `git fsck` may say more")]

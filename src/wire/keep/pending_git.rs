@@ -157,7 +157,7 @@ impl PendingRepository {
         );
         // With a commit the index changes anyway.
         if self.is_staged && lines.is_empty() {
-            lines.push("staged: other files than at the start".to_owned());
+            lines.push("staged: differs from the start".to_owned());
         }
         lines.extend(self.odd.iter().map(|words| format!("git: {words}")));
         if self.path.as_bytes() != b".git" {
@@ -190,7 +190,7 @@ impl PendingRef {
             .map(|subject| format!(" {subject}"))
             .unwrap_or_default();
         let anew = if self.is_anew {
-            "; begun anew, without the commits that it had"
+            "; with a new history, without the commits that it had"
         } else {
             ""
         };
@@ -270,10 +270,11 @@ mod tests {
             lines,
             [
                 "commits: main 1111111..2222222 (2) mend it",
-                "commits: other 1111111..2222222 (1) begin anew; begun anew, without the commits that it had",
+                "commits: other 1111111..2222222 (1) begin anew; with a new history, without the \
+                commits that it had",
                 "commits: tags/v1 new, 2222222",
                 "checked out: main",
-                "staged: other files than at the start, of .git/modules/sub"
+                "staged: differs from the start, of .git/modules/sub"
             ]
         );
     }

@@ -277,7 +277,7 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     std::thread::sleep(Duration::from_secs(1));
     env.write("a.txt", "the person's\n");
     talk.sees("1 file, +1 −0");
-    talk.sees("not applied: a.txt was changed by somebody else");
+    talk.sees("not applied: a.txt was changed by another program");
     talk.sees("not applied: .envrc may run on your machine");
     talk.sees("also apply files that run by themselves on your machine? [y/N] ");
     assert!(!env.path(".envrc").exists());

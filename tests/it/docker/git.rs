@@ -278,7 +278,7 @@ fn what_a_session_does_to_mislead_the_person_is_renamed_left_out_listed_and_said
         "masked: .env (its committed version can be read)",
         "git: taken over from the session:\n   release ",
         "and 33 more: `podbay sessions show` names them",
-        "refs/heads/x$(id) comes as refs/heads/podbay/",
+        "refs/heads/x$(id) is imported as refs/heads/podbay/",
         "refs/heads/bomb: it holds an object of 3000000 bytes",
     ]);
     let result = done.json();
@@ -398,7 +398,7 @@ fn what_the_person_did_meanwhile_stays_and_what_cannot_join_it_is_kept() {
     assert_eq!(git(&env, &["log", "--format=%s", "side"]), "two\none\n");
     let warnings = result["warnings"].to_string();
     assert!(
-        warnings.contains("refs/heads/main: was moved here meanwhile")
+        warnings.contains("refs/heads/main: moved here meanwhile")
             && warnings.contains("it stays in the volume"),
         "{result:#}"
     );

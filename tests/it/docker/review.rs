@@ -187,7 +187,7 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
     );
     review(&env, &["diff", "nowhere"])
         .expect(1)
-        .says(&["nothing can be chosen by `nowhere`"]);
+        .says(&["cannot select by `nowhere`"]);
     let done = review(&env, &["apply", "--only", "made.txt", "--only", "deep"])
         .expect(0)
         .text();
@@ -218,7 +218,7 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
         .says(&["nothing waits to be reviewed"]);
     review(&env, &["discard", &id])
         .expect(1)
-        .says(&["there is no review", &id]);
+        .says(&["no such review", &id]);
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
@@ -688,7 +688,7 @@ fn nothing_goes_on_in_a_copy_in_which_an_earlier_version_renamed_a_folder() {
     let mut task = env.task(&model, &["go on", "--changes", "review", "--continue"]);
     run(&mut task).expect(5).says(&[
         "the folder `src/deeper` was renamed",
-        "nothing goes on in this copy",
+        "the copy cannot be used any more",
     ]);
     // What was seen at its end comes all the same.
     review(&env, &["apply"]).expect(0);
@@ -737,8 +737,8 @@ fn what_is_dangerous_is_not_brought_in_and_what_runs_by_itself_only_when_asked()
     for words in [
         "out would be a link to /etc/passwd",
         "up would be a link",
-        "pipe is not held",
-        "sub/.git belongs to git",
+        "pipe is not in the snapshot",
+        "sub/.git is in a git folder",
     ] {
         assert!(done.contains(words), "{words}: {done}");
     }
@@ -796,7 +796,7 @@ fn what_the_person_changed_meanwhile_stays_or_is_put_together() {
     assert!(!shown.contains("theirs.txt"), "{shown}");
     let done = review(&env, &["apply"]).expect(9).text();
     assert!(
-        done.contains("left as it is: both.txt was changed by somebody else since"),
+        done.contains("left as it is: both.txt was changed by another program since"),
         "{done}"
     );
     assert_eq!(
@@ -1399,7 +1399,7 @@ fn two_runs_whose_changes_are_held_back_stand_side_by_side() {
     );
     let done = review(&env, &["apply", &ids[1]]).expect(9).text();
     assert!(
-        done.contains("file was changed by somebody else since") && env.path("made2").exists(),
+        done.contains("file was changed by another program since") && env.path("made2").exists(),
         "{done}"
     );
     review(&env, &["discard", &ids[1]]).expect(0);

@@ -361,7 +361,7 @@ fn a_branch_that_moved_meanwhile_stays_and_what_is_discarded_is_gone() {
     );
     git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
     review(&env, &["apply"]).expect(9).says(&[
-        "refs/heads/main: was moved here meanwhile",
+        "refs/heads/main: moved here meanwhile",
         "podbay review discard",
     ]);
     assert_eq!(
@@ -423,7 +423,7 @@ fn what_came_and_was_removed_since_does_not_come_again() {
     git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
     review(&env, &["apply"])
         .expect(9)
-        .says(&["refs/heads/main: was moved here meanwhile"]);
+        .says(&["refs/heads/main: moved here meanwhile"]);
     git(&env, &["branch", "-q", "-D", "feat"]);
     git(&env, &["stash", "drop", "-q"]);
     let listed = review(&env, &["list"]).expect(0).text();

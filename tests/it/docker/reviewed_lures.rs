@@ -60,7 +60,7 @@ fn no_repository_without_a_name_comes_with_a_review_nor_unasked_with_its_commits
         .text();
     for path in ["src/HEAD", "src/objects", "src/refs", "new/deep/HEAD"] {
         assert!(
-            done.contains(&format!("{path} belongs to git")),
+            done.contains(&format!("{path} is in a git folder")),
             "{path}: {done}"
         );
     }

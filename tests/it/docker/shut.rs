@@ -100,7 +100,7 @@ fn what_is_in_a_folder_that_a_session_closed_is_named_and_stays() {
         // Where nobody could look, nothing is overwritten.
         let undone = undo(&env, &[]).expect(1).text();
         assert!(
-            undone.contains("sub/in.txt was not kept when the turn ended"),
+            undone.contains("sub/in.txt was not captured at the end of the turn"),
             "{undone}"
         );
         assert_eq!(
@@ -112,10 +112,7 @@ fn what_is_in_a_folder_that_a_session_closed_is_named_and_stays() {
         let Some(env) = project() else { return };
         held_back(&env, &work_and_close("/sub", closed), &[]);
         let applied = review(&env, &["apply"]).expect(9).text();
-        assert!(
-            applied.contains("sub is not held by the snapshot"),
-            "{applied}"
-        );
+        assert!(applied.contains("sub is not in the snapshot"), "{applied}");
         assert_eq!(
             (env.read("a.txt"), env.read("sub/in.txt")),
             ("one\ntwo\n".to_owned(), "one\n".to_owned())

@@ -135,7 +135,7 @@ fn what_the_person_changed_since_is_named_and_stays() {
     let done = undo(&env, &[]).expect(1);
     assert!(
         done.text()
-            .contains("left as it is: kept.txt was changed by somebody else since"),
+            .contains("left as it is: kept.txt was changed by another program since"),
         "{}",
         done.text()
     );

@@ -43,7 +43,7 @@ impl Execution<'_> {
         {
             return Ok(());
         }
-        if let Some(reason) = self.is_another(number, change.path.as_bytes())? {
+        if let Some(reason) = self.difference_of_old(number, change.path.as_bytes())? {
             return Err(StepError::Left(reason));
         }
         let spot = SwapTarget::new(
@@ -58,7 +58,7 @@ impl Execution<'_> {
             other => other?,
         }
         let is_same = matches!(look.found, FoundEntry::Folder { .. }) || spot.is_beside(stat);
-        match self.is_another(number, &self.beside(number)) {
+        match self.difference_of_old(number, &self.beside(number)) {
             Ok(None) if is_same => self.remove_old(number),
             _ => swapped(self.change_back(number, &spot)),
         }
@@ -66,7 +66,7 @@ impl Execution<'_> {
 
     /// Cleans up beside a path that changes its type, wherever the application was killed.
     pub(super) fn settle_turning(&self, number: usize, change: &Change) -> Result<(), StepError> {
-        for number in self.turning.under(number) {
+        for number in self.turning.changes_under(number) {
             let beside = self.beside(number);
             if let Ok(folder) = self.project.folder(split(&beside).0) {
                 SwapTarget::new(
@@ -91,13 +91,15 @@ impl Execution<'_> {
         let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
         match look.found {
             FoundEntry::Folder { .. } if was_folder => {
-                let under = self.turning.under(number);
+                let under = self.turning.changes_under(number);
                 let mut is_whole = under.iter().map(|number| {
                     self.look_beside(*number)
                         .is_ok_and(|look| !matches!(look.found, FoundEntry::Nothing))
                 });
                 if is_whole.all(|is_there| is_there)
-                    && self.is_another(number, &self.beside(number))?.is_some()
+                    && self
+                        .difference_of_old(number, &self.beside(number))?
+                        .is_some()
                 {
                     return swapped(self.change_back(number, &spot));
                 }
@@ -137,9 +139,9 @@ impl Execution<'_> {
 
     /// Returns how the old entry at `root` differs from the expected one, or holds entries that are
     /// not to be removed. Missing entries are fine.
-    fn is_another(&self, number: usize, root: &[u8]) -> Result<Option<LeftReason>, Errno> {
+    fn difference_of_old(&self, number: usize, root: &[u8]) -> Result<Option<LeftReason>, Errno> {
         let n_above = self.journal.changes[number].path.as_bytes().len();
-        let under = self.turning.under(number);
+        let under = self.turning.changes_under(number);
         let below = |number: &usize| &self.journal.changes[*number].path.as_bytes()[n_above..];
         let known: BTreeSet<&[u8]> = under.iter().map(below).collect();
         for number in &under {
@@ -171,7 +173,7 @@ impl Execution<'_> {
     /// Removes the old entry beside its path; what is not as expected stays there.
     fn remove_old(&self, number: usize) -> Result<(), StepError> {
         let mut is_kept = false;
-        for number in self.turning.under(number).into_iter().rev() {
+        for number in self.turning.changes_under(number).into_iter().rev() {
             let change = &self.journal.changes[number];
             let path = self.beside(number);
             let look = self.look_beside(number)?;

@@ -106,7 +106,7 @@ impl<'a> Execution<'a> {
                 // What is in a folder is not removed for a file that is not written, whatever the
                 // reason.
                 for other in if is_before_any_goes {
-                    self.turning.going_for(number)
+                    self.turning.removed_for(number)
                 } else {
                     Vec::new()
                 } {
@@ -344,13 +344,13 @@ impl<'a> Execution<'a> {
     /// Settles the temporary files beside their places.
     pub(super) fn settle(&mut self) {
         for (number, change) in self.journal.changes.iter().enumerate() {
-            let is_coming = self.turning.is_coming(number);
+            let is_coming = self.turning.is_added(number);
             if self.turning.is_outermost(number)
                 && let Err(StepError::Left(reason)) = self.settle_turning(number, change)
             {
                 if reason == LeftReason::ChangedSince {
                     // It is back in its place.
-                    for other in self.turning.going_for(number) {
+                    for other in self.turning.removed_for(number) {
                         self.leave(other, reason.clone());
                     }
                 }
@@ -467,7 +467,7 @@ pub(super) fn swapped(swapped: SwapOutcome) -> Result<(), StepError> {
         SwapOutcome::Changed => Err(StepError::Left(LeftReason::ChangedSince)),
         SwapOutcome::KeptAs(name) => {
             let problem = format!(
-                "was changed at the very moment it was replaced, and is kept beside it as {name}"
+                "changed while it was being replaced; its version is kept beside it as {name}"
             );
             Err(StepError::Left(LeftReason::Failed { problem }))
         }

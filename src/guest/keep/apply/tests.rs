@@ -203,10 +203,10 @@ fn files_changed_by_another_program_are_left_and_reported() {
     scene.write("new/mine", "4");
     scene.write("new/b", "5");
     let applied = scene.apply(after, before);
-    let since = "was changed by somebody else since";
+    let since = "was changed by another program since";
     let expected =
         ["edited", "mode", "new/b", "removed", "turned"].map(|path| format!("{path} {since}"));
-    let full = "new holds what is left in it, or what somebody else put there since".to_owned();
+    let full = "new holds entries that are left, or that another program added since".to_owned();
     assert_eq!(
         left(&applied.conflicts),
         [expected.to_vec(), vec![full]].concat()
@@ -260,7 +260,7 @@ fn changes_of_both_sides_are_merged_on_request() {
     assert_eq!(applied.merged.first, ["text".into()]);
     assert_eq!(
         left(&applied.conflicts),
-        ["clash was changed by somebody else since"]
+        ["clash was changed by another program since"]
     );
     assert_eq!(
         fs::read(scene.path("text")).expect("there"),
@@ -303,7 +303,7 @@ fn forbidden_changes_are_refused_and_named() {
         |_, _, _| Ok(()),
     )
     .expect("applied");
-    let git = "belongs to git, whose folders are brought in by git alone";
+    let git = "is in a git folder, and only git changes those";
     assert_eq!(
         left(&applied.refused),
         [
@@ -311,10 +311,10 @@ fn forbidden_changes_are_refused_and_named() {
             format!(".GIT/hooks {git}"),
             format!(".GIT/hooks/pre-commit {git}"),
             format!("large {}", LeftReason::FromCopy { why: UncapturedReason::TooLarge }),
-            "out would be a link to /etc/passwd, out of the project; make it by hand if it is wanted".into(),
-            "pipe is not held by the snapshot (neither a file nor a folder nor a link), so it could not be brought back".into(),
-            "setuid would get a set-user-id or set-group-id bit; set it by hand if it is wanted".into(),
-            "sub/up would be a link to ../../x, out of the project; make it by hand if it is wanted".into(),
+            "out would be a link to /etc/passwd, out of the project; make it by hand if you want it".into(),
+            "pipe is not in the snapshot (not a file, folder or link), so it could not be restored".into(),
+            "setuid would get a set-user-id or set-group-id bit; set it by hand if you want it".into(),
+            "sub/up would be a link to ../../x, out of the project; make it by hand if you want it".into(),
             format!("worktree/.git {git}"),
         ]
     );

@@ -77,7 +77,7 @@ impl TypeChanges {
     }
 
     /// Returns all changes at and below an outermost path, the outermost first.
-    pub(super) fn under(&self, outermost: usize) -> Vec<usize> {
+    pub(super) fn changes_under(&self, outermost: usize) -> Vec<usize> {
         self.numbers
             .iter()
             .filter(|(_, of)| **of == outermost)
@@ -86,15 +86,15 @@ impl TypeChanges {
     }
 
     /// Returns the entries that are removed to make room for a change.
-    pub(super) fn going_for(&self, number: usize) -> Vec<usize> {
+    pub(super) fn removed_for(&self, number: usize) -> Vec<usize> {
         let others = self
-            .under(number)
+            .changes_under(number)
             .into_iter()
             .filter(|other| *other != number);
-        others.filter(|other| !self.is_coming(*other)).collect()
+        others.filter(|other| !self.is_added(*other)).collect()
     }
 
-    pub(super) fn is_coming(&self, number: usize) -> bool {
+    pub(super) fn is_added(&self, number: usize) -> bool {
         self.coming.contains(&number)
     }
 }
@@ -132,7 +132,7 @@ impl Execution<'_> {
         let Some(after) = change
             .after
             .as_ref()
-            .filter(|_| self.turning.is_coming(number))
+            .filter(|_| self.turning.is_added(number))
         else {
             return Ok(());
         };
@@ -192,7 +192,7 @@ impl Execution<'_> {
     /// Moves all ready entries to their places whose old entry is gone. Used when an application is
     /// given up, since otherwise neither would be there.
     pub(super) fn put_all_ready(&self) {
-        for number in self.outermosts() {
+        for number in self.outermost_paths() {
             let change = &self.journal.changes[number];
             if let Ok(look) = self.look(change)
                 && let (Some(folder), FoundEntry::Nothing) = (&look.folder, &look.found)
@@ -205,7 +205,7 @@ impl Execution<'_> {
 
     /// Removes ready entries that are not needed.
     pub(super) fn clear_ready(&self, unless_needed: bool) {
-        for outermost in self.outermosts() {
+        for outermost in self.outermost_paths() {
             let old = &self.journal.changes[outermost];
             if unless_needed
                 && !self
@@ -216,10 +216,10 @@ impl Execution<'_> {
             }
             for number in self
                 .turning
-                .under(outermost)
+                .changes_under(outermost)
                 .into_iter()
                 .rev()
-                .filter(|number| self.turning.is_coming(*number))
+                .filter(|number| self.turning.is_added(*number))
             {
                 self.unlink_ready(number);
             }
@@ -253,7 +253,7 @@ impl Execution<'_> {
         }
     }
 
-    fn outermosts(&self) -> Vec<usize> {
+    fn outermost_paths(&self) -> Vec<usize> {
         self.turning
             .numbers
             .iter()

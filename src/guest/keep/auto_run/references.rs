@@ -24,8 +24,8 @@ use podbay_wire::BytesPath;
 use podbay_wire::keep::RunTrigger;
 
 const BY_SETTINGS: &str =
-    "git runs or obeys it, as the settings, the hooks or the links of a repository say";
-const IN_REPOSITORY: &str = "git obeys it in the repository that this folder is";
+    "git runs or obeys it because of the config, hooks or links of a repository";
+const IN_REPOSITORY: &str = "git obeys it, since its folder is a bare repository";
 
 /// Files of a repository that git obeys.
 const OBEYED: [&[u8]; 5] = [
@@ -171,7 +171,7 @@ impl ReferenceWalk<'_> {
                     {
                         folders.push(path);
                     }
-                    FileKind::File => self.note_naming(BytesPath::from_bytes(path)),
+                    FileKind::File => self.note_naming_file(BytesPath::from_bytes(path)),
                     FileKind::Folder | FileKind::Special => {}
                 }
             }
@@ -179,7 +179,7 @@ impl ReferenceWalk<'_> {
     }
 
     /// Files in packages name files of their own.
-    fn note_naming(&mut self, path: BytesPath) {
+    fn note_naming_file(&mut self, path: BytesPath) {
         let Some(group) = naming_group(&path) else {
             return;
         };

@@ -159,7 +159,7 @@ fn files_named_by_hooks_run_by_themselves() {
     );
     for path in ["scripts/check.sh", "scripts/lib.sh", "Scripts/Lib.sh"] {
         assert!(
-            why(&sample, path).is_some_and(|why| why.contains("the hooks")),
+            why(&sample, path).is_some_and(|why| why.contains("hooks or links")),
             "{path}"
         );
     }

@@ -41,7 +41,7 @@ impl WholeFolders {
             if new.contains(folder)
                 && let Some(group) = whole_folder_group(change.path, is_folder(&change))
             {
-                let why = format!("{}, with all that is in it", group.why());
+                let why = format!("{}, with all of its contents", group.why());
                 wholes
                     .0
                     .entry(BytesPath::from_bytes(folder))

@@ -235,7 +235,7 @@ fn a_branch_with_too_many_paths_to_list_stays_pending_and_is_named() {
         held(&case),
         [
             ".envrc: direnv obeys it by itself",
-            "refs/heads/bomb: it holds more than can be looked through"
+            "refs/heads/bomb: it holds too much to examine"
         ]
     );
     assert!(

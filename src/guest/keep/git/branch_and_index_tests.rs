@@ -31,7 +31,7 @@ fn check_next_commit(sample: &Sample, own: &[&str]) {
 
 /// Damages the session's folder after a commit there.
 #[track_caller]
-fn check_spoilt(spoil: impl FnOnce(&SampleSession), expected: &str) {
+fn check_damaged(spoil: impl FnOnce(&SampleSession), expected: &str) {
     let session = session();
     session.sample.write("b", "theirs\n");
     session.git(&["add", "b"]);
@@ -51,19 +51,19 @@ fn check_spoilt(spoil: impl FnOnce(&SampleSession), expected: &str) {
 
 #[test]
 fn the_index_follows_the_branch_though_the_sessions_is_unreadable() {
-    check_spoilt(
+    check_damaged(
         |session| drop(session.git(&["update-index", "--split-index"])),
-        "index: is split in two, so what was staged",
+        "index: is split, so the session's staged",
     );
-    check_spoilt(
+    check_damaged(
         |session| session.sample.write(".git/index", "nonsense"),
         "index: it ends too early",
     );
-    check_spoilt(
+    check_damaged(
         |session| fs::remove_file(session.sample.path(".git/index")).expect("removed"),
         "",
     );
-    check_spoilt(
+    check_damaged(
         |session| session.sample.write(".git/HEAD", "nonsense"),
         "HEAD: names neither a branch nor a commit",
     );
@@ -90,7 +90,7 @@ fn the_index_follows_the_branch_though_the_sessions_is_unreadable() {
             .sort_by(|one, other| one.name.cmp(&other.name));
         fs::write(&path, index.write()).expect("written");
     };
-    check_spoilt(evil, "index: ");
+    check_damaged(evil, "index: ");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn an_unfinished_merge_of_the_session_reverts_none_of_its_commits() {
     let imported = sample.import_one();
     assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/other"]);
     assert!(
-        told(&imported).contains("MERGE_HEAD: a merge was not finished in the session"),
+        told(&imported).contains("MERGE_HEAD: a merge was left unfinished in the session"),
         "{}",
         told(&imported)
     );
@@ -114,7 +114,7 @@ fn an_unfinished_merge_of_the_session_reverts_none_of_its_commits() {
 
 /// Returns a repository with a merge or the like stopped at a conflict, and a session's work to
 /// import.
-fn in_the_middle(of: &str) -> Sample {
+fn stopped_at_conflict(of: &str) -> Sample {
     let session = session();
     session.sample.commit("c", "1\n");
     session.git(&["branch", "side"]);
@@ -134,7 +134,7 @@ fn in_the_middle(of: &str) -> Sample {
 #[test]
 fn a_branch_stays_pending_while_the_user_merges_into_it() {
     for of in ["merge", "cherry-pick"] {
-        let sample = in_the_middle(of);
+        let sample = stopped_at_conflict(of);
         let before = (
             sample.git(&["rev-parse", "HEAD"]),
             fs::read(sample.path(".git/index")).expect("read"),
@@ -233,7 +233,8 @@ fn staged_changes_stay_pending_with_their_branch() {
     );
     assert_eq!(
         told(&imported),
-        "index: what is staged belongs to another commit than the one that is checked out here\n"
+        "index: the staged changes are based on another commit than the one that is checked out \
+        here\n"
     );
 }
 
@@ -296,7 +297,7 @@ fn the_users_branch_is_not_switched_while_they_work_on_it() {
         (vec!["refs/heads/fx".to_owned()], "")
     );
     assert!(
-        imported.notes[0].contains("refs/heads/fx checked out, which is not done here"),
+        imported.notes[0].contains("refs/heads/fx checked out, which is not checked out here"),
         "{:?}",
         imported.notes
     );

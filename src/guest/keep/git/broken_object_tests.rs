@@ -178,7 +178,7 @@ fn an_import_without_time_moves_nothing_and_is_done_later() {
         (Vec::new(), IndexImport::Kept)
     );
     assert!(
-        told(&imported).contains("it did not come to an end in time; nothing is lost"),
+        told(&imported).contains("it did not finish in time; nothing is lost"),
         "{}",
         told(&imported)
     );

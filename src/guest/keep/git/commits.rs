@@ -60,7 +60,7 @@ impl<'a> Commits<'a> {
 
     /// Counts the session's commits reachable from a tip, itself included, and returns its subject;
     /// `None`: they cannot be counted.
-    pub(super) fn since_the_start(&self, tip: &str) -> (Option<u64>, Option<String>) {
+    pub(super) fn count_since_start(&self, tip: &str) -> (Option<u64>, Option<String>) {
         let mut waiting = vec![tip.to_owned()];
         let mut seen = BTreeSet::new();
         let mut subject = None;
@@ -110,7 +110,7 @@ impl<'a> Commits<'a> {
     }
 
     /// Returns whether all history of `tip` is the session's: it is based on nothing from before.
-    pub(super) fn begin_anew(&self, tip: &str) -> bool {
+    pub(super) fn has_new_history(&self, tip: &str) -> bool {
         let mut waiting = vec![tip.to_owned()];
         let mut seen = BTreeSet::new();
         while let Some(name) = waiting.pop() {
@@ -130,7 +130,7 @@ impl<'a> Commits<'a> {
 
     /// Whether an object may be in the session's folder alone. One from before the session, or a
     /// borrowed one, is known not to be.
-    pub(super) fn may_have(&self, name: &str) -> bool {
+    pub(super) fn may_hold(&self, name: &str) -> bool {
         let is_file = |path: Vec<u8>| self.session.kind(&path).is_some();
         !self.known.contains(name) && (self.are_packed || place(name).is_some_and(is_file))
     }
@@ -204,11 +204,14 @@ mod tests {
         let folder = UntrustedFolder::open(&session.sample.path(".git")).expect("opens");
         let mut commits = Commits::new(&folder, &start.repositories[0]);
         assert_eq!(
-            commits.since_the_start(&tip),
+            commits.count_since_start(&tip),
             (Some(2), Some("c".to_owned()))
         );
         commits.n_read = Cell::new(MOST_READ - 1);
-        assert_eq!(commits.since_the_start(&tip), (None, Some("c".to_owned())));
-        assert_eq!(commits.since_the_start(&tip), (None, None));
+        assert_eq!(
+            commits.count_since_start(&tip),
+            (None, Some("c".to_owned()))
+        );
+        assert_eq!(commits.count_since_start(&tip), (None, None));
     }
 }

@@ -100,11 +100,11 @@ pub(crate) struct Git {
     /// The object folder, if not the repository's own.
     objects: Option<PathBuf>,
     /// Whether objects are made with a fixed date, so that they are reproducible.
-    is_timeless: bool,
+    has_fixed_date: bool,
     /// Whether git is killed as soon as its output exceeds the limit.
     is_bounded: bool,
     /// Whether new references need not survive a power failure.
-    is_passing: bool,
+    skips_flush: bool,
     end: Instant,
 }
 
@@ -146,9 +146,9 @@ impl Git {
             work_tree: work_tree.to_owned(),
             index: None,
             objects: None,
-            is_timeless: false,
+            has_fixed_date: false,
             is_bounded: false,
-            is_passing: false,
+            skips_flush: false,
             end,
         }
     }
@@ -168,18 +168,18 @@ impl Git {
         }
     }
 
-    pub(crate) fn timeless(&self) -> Self {
+    pub(crate) fn with_fixed_date(&self) -> Self {
         Self {
-            is_timeless: true,
+            has_fixed_date: true,
             ..self.clone()
         }
     }
 
     /// Returns the same without flushing new references, which are soon removed: flushing very many
     /// takes longer than all else.
-    pub(crate) fn passing(&self) -> Self {
+    pub(crate) fn without_flush(&self) -> Self {
         Self {
-            is_passing: true,
+            skips_flush: true,
             ..self.clone()
         }
     }
@@ -263,7 +263,11 @@ impl Git {
                 Ok((false, said)) => stderr = said,
                 Err(_) => {
                     end(&mut child);
-                    return Err(failed("it did not come to an end in time; nothing is lost, and it can be begun again".to_owned()));
+                    return Err(failed(
+                        "it did not finish in time; nothing is lost, and it can be \
+                        started again"
+                            .to_owned(),
+                    ));
                 }
             }
         }
@@ -293,7 +297,7 @@ impl Git {
         if let Some(objects) = &self.objects {
             command.env("GIT_OBJECT_DIRECTORY", objects);
         }
-        if self.is_timeless {
+        if self.has_fixed_date {
             // Later than all parents: git walks commits by date, and through the whole history for
             // one that seems older.
             command.envs([
@@ -301,7 +305,7 @@ impl Git {
                 ("GIT_COMMITTER_DATE", "@4000000000 +0000"),
             ]);
         }
-        let passing = self.is_passing.then_some("core.fsync=-reference");
+        let passing = self.skips_flush.then_some("core.fsync=-reference");
         command
             .arg(git_dir)
             .args(

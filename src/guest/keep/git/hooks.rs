@@ -120,7 +120,7 @@ pub fn obeyed_paths_in_worktree(
     name: &[u8],
     place: &[u8],
 ) -> ObeyedPaths {
-    obeyed_elsewhere(project, real, name, b"", place)
+    obeyed_paths_elsewhere(project, real, name, b"", place)
 }
 
 /// Returns the same for a working tree below the top whose `.git` file leads out of the project;
@@ -151,10 +151,10 @@ pub fn obeyed_paths_below(
             return None;
         }
     }
-    Some(obeyed_elsewhere(project, real, name, tree, place))
+    Some(obeyed_paths_elsewhere(project, real, name, tree, place))
 }
 
-fn obeyed_elsewhere(
+fn obeyed_paths_elsewhere(
     project: &UntrustedFolder,
     real: &UntrustedFolder,
     name: &[u8],
@@ -186,7 +186,7 @@ pub fn outside_repository(
     let text = project.read(git, MAX_POINTER).ok().flatten()?;
     let (to, tree) = (pointed(&text)?, split(git).0);
     let paths = ProjectPaths::new(project, place);
-    let is_outside = !tree.is_empty() && paths.meant(tree, to).is_none();
+    let is_outside = !tree.is_empty() && paths.resolve(tree, to).is_none();
     is_outside.then(|| {
         (
             BytesPath::from_bytes(to),
@@ -215,7 +215,9 @@ pub(crate) fn work_tree_of(project: &UntrustedFolder, place: &[u8], git: &[u8]) 
     if name == TOP {
         return Some(above.to_vec());
     }
-    ProjectPaths::new(project, place).said_trees(git).pop()
+    ProjectPaths::new(project, place)
+        .configured_trees(git)
+        .pop()
 }
 
 struct ObeyedScan<'a> {
@@ -303,8 +305,8 @@ impl<'a> ObeyedScan<'a> {
                     if (in_project || value.starts_with(b"/") || value.starts_with(b"~"))
                         && let Some(path) = self
                             .paths_of
-                            .meant(split(&file).0, value)
-                            .or_else(|| self.paths_of.by_another_way(value))
+                            .resolve(split(&file).0, value)
+                            .or_else(|| self.paths_of.by_suffix(value))
                     {
                         self.say(path);
                     }
@@ -318,7 +320,7 @@ impl<'a> ObeyedScan<'a> {
                             // It may be another file: both are reported.
                             waiting.extend(
                                 self.paths_of
-                                    .by_another_way(value)
+                                    .by_suffix(value)
                                     .filter(|_| in_project && depth < MAX_DEPTH)
                                     .map(|path| (path, depth + 1)),
                             );
@@ -328,10 +330,10 @@ impl<'a> ObeyedScan<'a> {
             }
         }
         for said in hooks {
-            let by_another_way = self.paths_of.by_another_way(&said);
+            let by_another_way = self.paths_of.by_suffix(&said);
             match self
                 .paths_of
-                .meant(tree, &said)
+                .resolve(tree, &said)
                 .or_else(|| by_another_way.clone())
             {
                 // If the folder is the whole working tree, only the hooks count.
@@ -377,7 +379,7 @@ impl<'a> ObeyedScan<'a> {
             // The target of a link.
             self.hook(&end, tree);
             if path == folder {
-                self.hook_texts(&end, tree);
+                self.hook_scripts(&end, tree);
             }
             for (name, kind) in self.project.names(&end).unwrap_or_default() {
                 if matches!(kind, FileKind::Link | FileKind::Folder) && n_links < MAX_LINKS {
@@ -409,9 +411,9 @@ impl<'a> ObeyedScan<'a> {
             };
             let whole = target
                 .starts_with(b"/")
-                .then(|| self.paths_of.meant(b"", &target))
+                .then(|| self.paths_of.resolve(b"", &target))
                 .flatten();
-            if let Some(path) = whole.or_else(|| self.paths_of.by_another_way(&target)) {
+            if let Some(path) = whole.or_else(|| self.paths_of.by_suffix(&target)) {
                 self.hooks(&path, tree);
                 self.say(path.clone());
                 self.add(path);
@@ -425,7 +427,7 @@ impl<'a> ObeyedScan<'a> {
         let way = LinkPath::of(self.project, self.paths_of.place, path);
         let end = match way.end {
             PathEnd::Inside(end) => end,
-            PathEnd::Outside(path) => self.paths_of.by_another_way(&path)?,
+            PathEnd::Outside(path) => self.paths_of.by_suffix(&path)?,
             PathEnd::Nowhere => return None,
         };
         if way.links.is_empty() {

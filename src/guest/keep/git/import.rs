@@ -65,7 +65,7 @@ pub struct Import<'a> {
     /// Size limit of a file.
     pub file_size: u64,
     /// What is to stay because it could not be examined.
-    pub(super) unlooked: &'a UnreadRepositories,
+    pub(super) unexamined: &'a UnreadRepositories,
 }
 
 /// What could not be examined, by the number of the repository.
@@ -108,7 +108,7 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
     let mut all_taken = Vec::new();
     for (at, started) in start.repositories.iter().enumerate() {
         let git = BytesPath::from_bytes(started.git());
-        let unknown = || format!("where {git} is was not said");
+        let unknown = || format!("no path was given for {git}");
         let place = match import.places.get(&git) {
             Some(Ok(place)) => place,
             other => {
@@ -119,7 +119,7 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
                 continue;
             }
         };
-        if let Some(UnreadContents::All { fault, is_late }) = import.unlooked.get(&at) {
+        if let Some(UnreadContents::All { fault, is_late }) = import.unexamined.get(&at) {
             imported.repositories.push(ImportedRepository {
                 is_late: *is_late,
                 ..left_out(&started.path, &fault.to_string())
@@ -272,7 +272,7 @@ impl<'a> RepositoryImport<'a> {
             real_path,
             end,
             file_size: import.file_size,
-            unseen: match import.unlooked.get(&at) {
+            unseen: match import.unexamined.get(&at) {
                 Some(UnreadContents::Names(names)) => names,
                 _ => &[],
             },
@@ -293,14 +293,14 @@ impl<'a> RepositoryImport<'a> {
         };
         under.clear()?;
         let imported = self.import_in(&under, share);
-        let tidied = self.remove_own_names(&under);
+        let tidied = self.remove_own_refs(&under);
         let (mut done, taken) = imported?;
         match tidied {
             Ok(()) => under.done()?,
             Err(fault) => {
                 done.is_late = true;
                 done.not_imported.push(NotImported {
-                    what: BytesPath::from_bytes(self.own_names()),
+                    what: BytesPath::from_bytes(self.own_refs()),
                     why: fault.to_string(),
                 });
             }
@@ -338,10 +338,10 @@ impl<'a> RepositoryImport<'a> {
             self.fetch_first(staging, &first, &left, &mut fetched, &mut done)?;
         }
         let mut real = refs::read(&self.real)?.bound;
-        let mut course = self.course((&left, &first), &fetched, &real, &mut done)?;
-        self.move_names(&course.names, &mut real, &mut done)?;
-        course.keep_without_branch(&left, &real, &mut done);
-        let index = self.move_here(&course, &left, &fetched, &mut real, &mut done)?;
+        let mut plan = self.plan((&left, &first), &fetched, &real, &mut done)?;
+        self.move_names(&plan.names, &mut real, &mut done)?;
+        plan.keep_without_branch(&left, &real, &mut done);
+        let index = self.move_here(&plan, &left, &fetched, &mut real, &mut done)?;
         let mut stashes = Vec::new();
         if let Some(staging) = &mut staging {
             stashes = self.import_rest(
@@ -357,7 +357,7 @@ impl<'a> RepositoryImport<'a> {
         let place = |moved: &MovedRef| (!first.contains_key(&&moved.name), moved.old.is_none());
         done.moved
             .sort_by(|one, other| (place(one), &one.name).cmp(&(place(other), &other.name)));
-        self.note_left_out(&mut done);
+        self.note_lost_commits(&mut done);
         let mut now = self.started.clone();
         now.refs.extend(
             done.moved
@@ -369,7 +369,7 @@ impl<'a> RepositoryImport<'a> {
         if let Some(head) = left
             .head
             .as_ref()
-            .filter(|_| done.head.is_some() || course.is_head_told)
+            .filter(|_| done.head.is_some() || plan.is_head_told)
         {
             now.head.clone_from(head);
         }
@@ -396,13 +396,13 @@ impl<'a> RepositoryImport<'a> {
     }
 
     /// The prefix of the references that hold objects during the import.
-    fn own_names(&self) -> Vec<u8> {
+    fn own_refs(&self) -> Vec<u8> {
         format!("refs/podbay/{}", self.id).into_bytes()
     }
 
     /// Removes the references that held objects during the import.
-    fn remove_own_names(&self, under: &ImportMarker<'_>) -> Result<(), Fault> {
-        let own = self.own_names();
+    fn remove_own_refs(&self, under: &ImportMarker<'_>) -> Result<(), Fault> {
+        let own = self.own_refs();
         // Locks of a git that was killed because its time was over.
         under.clear_own()?;
         let mut order = Vec::new();

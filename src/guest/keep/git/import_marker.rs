@@ -192,7 +192,7 @@ mod tests {
         assert!(is_there("HEAD.lock"), "it is older than the import");
         assert!(
             is_there("refs/heads/other.lock") && is_there("index.lock"),
-            "they are somebody else's"
+            "they are another git's"
         );
         assert!(
             !is_there("refs/heads/main.lock")

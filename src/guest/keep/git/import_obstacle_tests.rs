@@ -166,7 +166,7 @@ fn a_branch_that_is_not_imported_is_not_checked_out() {
     let imported = sample.import_one();
     let words = told(&imported);
     assert!(
-        words.contains("HEAD: the session was on refs/heads/new, which did not come"),
+        words.contains("HEAD: the session was on refs/heads/new, which was not imported"),
         "{words}"
     );
     assert!(
@@ -238,8 +238,8 @@ fn a_damaged_repository_is_left_alone_until_it_is_repaired() {
 
 #[test]
 fn a_broken_reference_of_the_user_does_not_block_an_import() {
-    let is_file = "holds no name of an object: git cannot follow it; mend the file, or remove it";
-    let is_lost = "stands for an object that is not there; mend that, or `git update-ref -d refs/heads/broken` removes the name";
+    let is_file = "holds no object id: git cannot resolve it; repair or remove the file";
+    let is_lost = "points to a missing object; restore that, or remove the reference with `git update-ref -d refs/heads/broken`";
     for (broken, why) in [
         ("garbage\n", is_file),
         ("", is_file),
@@ -318,7 +318,7 @@ fn no_session_folder_is_prepared_for_a_damaged_repository() {
         (
             "index",
             &"nonsense".repeat(20),
-            "it does not begin like an index",
+            "it does not start like an index",
         ),
         ("config", "[core\nx", ""),
     ] {

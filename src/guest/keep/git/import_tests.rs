@@ -218,8 +218,8 @@ fn check_file_and_folder(person: &str, session_has: &str, is_committed: bool) {
         "index: "
     };
     assert!(
-        why.starts_with(&format!("{about}what you staged meanwhile"))
-            && why.contains("a file and a folder of one name"),
+        why.starts_with(&format!("{about}you and the session staged"))
+            && why.contains("a file and a folder of the same name"),
         "{why}"
     );
     assert_eq!(
@@ -316,7 +316,7 @@ fn stashes_are_added_on_top_and_none_is_lost() {
     assert_eq!(imported.stashes, ["On main: third", "On main: fourth"]);
     assert_eq!(
         imported.notes,
-        ["1 stash(es) that the session took up or dropped are kept here"]
+        ["1 stash(es) that the session popped or dropped are kept here"]
     );
     let list = sample.git(&["stash", "list", "--format=%gs"]);
     assert_eq!(
@@ -555,7 +555,7 @@ fn a_branch_moved_by_the_user_is_refused_and_the_others_are_imported() {
     assert_eq!(sample.git(&["rev-parse", "main"]).trim(), own);
     let told = not_imported(&imported);
     assert!(
-        told[0].contains("refs/heads/main: was moved here meanwhile"),
+        told[0].contains("refs/heads/main: moved here meanwhile"),
         "{told:?}"
     );
     // Where the user moved on, their checkout stays.
@@ -566,7 +566,8 @@ fn a_branch_moved_by_the_user_is_refused_and_the_others_are_imported() {
         ),
         (None, "main\n")
     );
-    let head = "the session had refs/heads/other checked out, which is not done here: the branch that is checked out here was moved meanwhile";
+    let head = "the session had refs/heads/other checked out, which is not checked out here: the branch \
+        that is checked out here moved meanwhile";
     assert_eq!(
         imported.notes,
         [
@@ -606,7 +607,7 @@ fn another_checkout_of_the_user_meanwhile_stays() {
         (vec!["refs/heads/other".to_owned()], None)
     );
     assert!(
-        imported.notes[0].contains("what is checked out was changed here meanwhile"),
+        imported.notes[0].contains("another branch or commit was checked out here meanwhile"),
         "{:?}",
         imported.notes
     );
@@ -652,7 +653,7 @@ fn a_merge_with_conflicts_stays_in_the_session() {
     );
     let told = not_imported(&imported).join("\n");
     assert!(
-        told.contains("MERGE_HEAD: a merge was not finished")
+        told.contains("MERGE_HEAD: a merge was left unfinished")
             && told.contains("index: holds a merge with conflicts"),
         "{told}"
     );

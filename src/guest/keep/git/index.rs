@@ -87,11 +87,11 @@ impl Index {
             .ok_or(broken)?;
         let header = body.get(..HEADER).ok_or(broken)?;
         if !header.starts_with(b"DIRC") {
-            return Err(UnsupportedIndex::Broken("it does not begin like an index"));
+            return Err(UnsupportedIndex::Broken("it does not start like an index"));
         }
         let version = number(&header[4..8]);
         if !(2..=4).contains(&version) {
-            return Err(UnsupportedIndex::Broken("its version is not known"));
+            return Err(UnsupportedIndex::Broken("its version is unknown"));
         }
         let n_entries = number(&header[8..12]) as usize;
         let mut entries: Vec<IndexEntry> =
@@ -126,9 +126,7 @@ impl Index {
                 }
                 [b'A'..=b'Z', ..] => {}
                 _ => {
-                    return Err(UnsupportedIndex::Broken(
-                        "it has an extension that is not known",
-                    ));
+                    return Err(UnsupportedIndex::Broken("it has an unknown extension"));
                 }
             }
             rest = &rest[length..];

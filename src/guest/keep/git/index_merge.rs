@@ -99,7 +99,7 @@ fn read(bytes: Option<&[u8]>) -> Result<Index, String> {
         }
         Ok(real) => Ok(real),
         Err(UnsupportedIndex::Split | UnsupportedIndex::Sparse) => {
-            Err("yours is split or sparse since; it stays as it is".to_owned())
+            Err("yours is split or sparse now; it stays as it is".to_owned())
         }
         Err(UnsupportedIndex::Broken(why)) => Err(format!("yours cannot be read: {why}")),
     }
@@ -131,7 +131,9 @@ pub(crate) fn merge_index<'a>(
         notes,
     }) = merge(&start, &real, &checked, landing.session)
     else {
-        return Ok(Err("what you staged meanwhile and what the session staged cannot both be: a file and a folder of one name".to_owned()));
+        return Ok(Err(
+            "you and the session staged a file and a folder of the same name".to_owned(),
+        ));
     };
     if index.entries == real.entries {
         return Ok(Ok(MergedIndex {
@@ -162,7 +164,7 @@ fn lock<'a>(
         Err(why) => return Ok(Err(why)),
     };
     if real.read(&landing.path, MAX_INDEX)?.as_deref() != before {
-        return Ok(Err("yours changed just now; begin again".to_owned()));
+        return Ok(Err("yours changed just now; start again".to_owned()));
     }
     Ok(Ok(locked))
 }

@@ -81,7 +81,7 @@ fn commits_of_a_live_session_that_change_obeyed_files_stay_in_it() {
             &format!("100755,{},.githooks/post-checkout", object.trim()),
         ]);
     };
-    let why = "it changes .githooks/post-checkout, which git on your machine obeys and nothing in the sandbox may change";
+    let why = "it changes .githooks/post-checkout, which git on your machine obeys and which is read-only in the sandbox";
     // On another branch, with its history.
     let (left, subjects) = hooked(&|case| {
         case.commit("plain");
@@ -110,7 +110,7 @@ fn commits_of_a_live_session_that_change_obeyed_files_stay_in_it() {
     assert_eq!(
         left,
         [format!(
-            "index: {why}, so what was staged in the session is not taken over"
+            "index: {why}, so the session's staged changes are not imported"
         )]
     );
     // In place of a folder above it, too.
@@ -184,7 +184,7 @@ fn only_links_that_lead_out_or_into_git_folders_are_named() {
     };
     let out = "a link that leads out of the project";
     let expected = [
-        "gh: a link to what belongs to git".to_owned(),
+        "gh: a link into a git folder".to_owned(),
         format!("later: {out}"),
         format!("out: {out}"),
         format!("up: {out}"),
@@ -225,7 +225,7 @@ fn tips_with_too_many_paths_are_not_imported_from_a_live_session() {
     case.in_session(&["branch", "side"]);
     case.commit("b");
     let settled = case.settle(None, Some(true));
-    let why = "it holds more than can be looked through";
+    let why = "it holds too much to examine";
     assert_eq!(
         not_imported(&settled),
         [
@@ -269,7 +269,7 @@ fn checkout_and_index_stay_with_a_commit_that_holds_too_much() {
         let settled = case.settle(None, Some(true));
         let told = not_imported(&settled).join("\n");
         assert!(
-            told.contains("index: belongs to a commit that stays there"),
+            told.contains("index: is based on a commit that stays there"),
             "{told}"
         );
         assert!(

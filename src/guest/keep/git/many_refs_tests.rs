@@ -152,7 +152,7 @@ fn an_import_out_of_time_does_the_checkout_and_continues_later() {
         told(&imported)
     );
     assert!(
-        told(&imported).contains("refs/heads/b1: there was no more time for it\n"),
+        told(&imported).contains("refs/heads/b1: there was no time left for it\n"),
         "{}",
         told(&imported)
     );
@@ -182,7 +182,7 @@ fn import_first(sample: &Sample) -> podbay_wire::keep::ImportedRepository {
         ".git".into(),
         Ok((sample.path(".git"), sample.beside("session"))),
     )]);
-    let (budget, unlooked) = (Duration::from_mins(1), UnreadRepositories::default());
+    let (budget, unexamined) = (Duration::from_mins(1), UnreadRepositories::default());
     let import = Import {
         id: ID,
         state: &state,
@@ -190,7 +190,7 @@ fn import_first(sample: &Sample) -> podbay_wire::keep::ImportedRepository {
         places: &places,
         budget,
         file_size: u64::MAX,
-        unlooked: &unlooked,
+        unexamined: &unexamined,
     };
     let start = SessionStart::read(&state, ID)
         .expect("read")
@@ -229,7 +229,7 @@ fn one_branch_that_fails_blocks_none_of_many_others() {
     for name in [
         "broken: ",
         "own/00003: ",
-        "own/00005: was moved here meanwhile",
+        "own/00005: moved here meanwhile",
         "own/00007: ",
     ] {
         assert!(told.contains(&format!("refs/heads/{name}")), "{told}");
@@ -279,7 +279,7 @@ fn one_oversized_tip_among_many_is_found_and_repository_parts_named() {
     let imported = &settled.imported.repositories[0];
     assert_eq!(
         told(imported),
-        "refs/heads/own/bomb: it holds more than can be looked through\n"
+        "refs/heads/own/bomb: it holds too much to examine\n"
     );
     assert_eq!(imported.moved.len(), 61);
     let may_run: Vec<Vec<u8>> = settled

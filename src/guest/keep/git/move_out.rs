@@ -132,7 +132,7 @@ impl<'a> MoveOut<'a> {
         if let Err(fault) = taken {
             self.stuck.insert(one.path.clone());
             self.tell(MovedOutRepository {
-                problem: Some(in_words(&fault)),
+                problem: Some(fault_message(&fault)),
                 ..MovedOutRepository::at(&one.path)
             });
         }
@@ -172,8 +172,8 @@ impl<'a> MoveOut<'a> {
                 Ok(()) => aside.is_restored = true,
                 Err(fault) => {
                     aside.problem = Some(format!(
-                        "what stood there before is not back: {}",
-                        in_words(&fault)
+                        "the original `.git` file was not restored: {}",
+                        fault_message(&fault)
                     ));
                 }
             }
@@ -197,7 +197,7 @@ impl<'a> MoveOut<'a> {
             .iter()
             .map(|name| (name.clone(), disarmed(name)))
             .collect();
-        let gathered = self.project.gather(path, split(&waiting).1, &names);
+        let gathered = self.project.move_into_new(path, split(&waiting).1, &names);
         let mut aside = MovedOutRepository::at(&BytesPath::from_bytes(path));
         if gathered.is_ok() {
             aside.parts = parts.into_iter().map(BytesPath::from_bytes).collect();
@@ -235,7 +235,7 @@ impl<'a> MoveOut<'a> {
         );
         renamed
             .err()
-            .map(|errno| in_words(&failed("rename", &head, &errno.into())))
+            .map(|errno| fault_message(&failed("rename", &head, &errno.into())))
     }
 
     fn wait(&mut self, waiting: RenamedRepository) {
@@ -292,7 +292,7 @@ impl<'a> MoveOut<'a> {
                 aside.kept = Some(BytesPath::from_bytes(place));
                 match self.project.remove_from_locked(path) {
                     Ok(()) => return,
-                    Err(fault) => Some(in_words(&fault)),
+                    Err(fault) => Some(fault_message(&fault)),
                 }
             }
             Err(stop) => {
@@ -300,10 +300,10 @@ impl<'a> MoveOut<'a> {
                 let _ = self.kept.remove(&half);
                 match stop {
                     CopyError::TooMuch => None,
-                    CopyError::Late => Some("there was no more time for it".to_owned()),
+                    CopyError::Late => Some("there was no time left for it".to_owned()),
                     CopyError::Fault(fault) => {
                         self.is_full |= matches!(fault, Fault::NoSpace { .. });
-                        Some(in_words(&fault))
+                        Some(fault_message(&fault))
                     }
                 }
             }
@@ -362,7 +362,7 @@ impl<'a> MoveOut<'a> {
 }
 
 /// Returns a fault as a message for the user.
-fn in_words(fault: &Fault) -> String {
+fn fault_message(fault: &Fault) -> String {
     match fault {
         Fault::NoSpace { .. } => "there is no space left on the device".to_owned(),
         fault => fault.to_string(),

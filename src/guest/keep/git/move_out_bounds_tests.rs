@@ -132,7 +132,7 @@ fn the_size_limit_is_shared_by_all_moved_repositories() {
     assert_eq!(
         (again.moved.n, again.whole),
         (0, true),
-        "nobody tries again"
+        "it is not tried again"
     );
 }
 

@@ -84,7 +84,7 @@ mod tests {
 
     const BUDGET: Duration = Duration::from_secs(20);
 
-    const SOMEBODY: nix::unistd::Uid = nix::unistd::Uid::from_raw(1000);
+    const OTHER_USER: nix::unistd::Uid = nix::unistd::Uid::from_raw(1000);
 
     struct MoveOutCase {
         sample: Sample,
@@ -289,7 +289,7 @@ mod tests {
         while let Some(path) = folders.pop()
             && is_root
         {
-            nix::unistd::chown(&path, Some(SOMEBODY), None).expect("owned by somebody");
+            nix::unistd::chown(&path, Some(OTHER_USER), None).expect("owned by another user");
             folders.extend(
                 fs::read_dir(&path)
                     .into_iter()
@@ -302,7 +302,7 @@ mod tests {
         }
         mode("locked", 0o555);
         // Modes do not keep root out.
-        let before = is_root.then(|| nix::unistd::setfsuid(SOMEBODY));
+        let before = is_root.then(|| nix::unistd::setfsuid(OTHER_USER));
         let moved = case.aside();
         before.map(nix::unistd::setfsuid);
         assert_eq!(paths(&moved), ["locked/.git", "other/.git"]);

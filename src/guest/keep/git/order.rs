@@ -1,10 +1,18 @@
 //! Executes the host's orders about repositories.
 
-use std::collections::BTreeMap;
+mod places;
+
 use std::path::Path;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use self::places::find_top;
+use self::places::is_pointer_at_top;
+use self::places::open;
+use self::places::open_both;
+use self::places::places;
+use self::places::staged;
+use self::places::worktrees_below;
+use self::places::write_pointers;
 use super::committed_auto_run::CommittedAutoRun;
 use super::committed_auto_run::HeldCommits;
 use super::committed_auto_run::committed_auto_run;
@@ -19,21 +27,15 @@ use super::new_repositories::MoveOutBounds;
 use super::new_repositories::move_out_new;
 use super::prepare::PrepareSource;
 use super::prepare::prepare;
-use super::repository_layout::linked;
 use super::session_start::PendingMoveOut;
 use super::session_start::SessionStart;
-use super::session_start::StartedRepository;
 use super::session_start::check_id;
 use super::untrusted_folder::UntrustedFolder;
 use super::untrusted_folder::failed;
 use crate::keep::review;
-use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
-use podbay_wire::keep::FoundGit;
-use podbay_wire::keep::FoundRepository;
 use podbay_wire::keep::GitAnswer;
-use podbay_wire::keep::GitKind;
 use podbay_wire::keep::GitOrder;
 use podbay_wire::keep::GitRefusal;
 use podbay_wire::keep::GitSource;
@@ -118,7 +120,7 @@ pub(super) fn execute_within(
                 && (sources.is_empty() || sources.iter().any(has_folder))
                 && let Some(start) = SessionStart::read(&starts, id)?
             {
-                let prepared = start.goes_on(&project, sources);
+                let prepared = start.resumed_folders(&project, sources);
                 write_pointers(sources, &prepared)?;
                 return Ok(GitAnswer::Prepared(prepared));
             }
@@ -252,11 +254,11 @@ fn settle(
     {
         let place = review::place_of(folders.state, name_of_review(id));
         let held = staged(folders, starts, left, &places, |import| {
-            committed_auto_run(import, project, (auto_run, place.as_bytes()), true)?.holding()
+            committed_auto_run(import, project, (auto_run, place.as_bytes()), true)?.held_commits()
         });
         let held = match held {
             Err(fault) if *with_auto_run => HeldCommits {
-                may_run: NamedList::from_iter([unlooked(&fault)]),
+                may_run: NamedList::from_iter([unexamined(&fault)]),
                 ..HeldCommits::default()
             },
             held => held?,
@@ -282,19 +284,21 @@ fn settle(
             NamedList::default(),
             staged(folders, starts, left, &places, |all| {
                 import(&Import {
-                    unlooked: &broken,
+                    unexamined: &broken,
                     ..*all
                 })
             })?,
         ),
         None => staged(folders, starts, left, &places, |all| {
             let CommittedAutoRun {
-                may_run, unlooked, ..
+                may_run,
+                unexamined,
+                ..
             } = committed_auto_run(all, project, (left.auto_run, left.place), false)?;
             Ok((
                 may_run,
                 import(&Import {
-                    unlooked: &unlooked,
+                    unexamined: &unexamined,
                     ..*all
                 })?,
             ))
@@ -302,7 +306,7 @@ fn settle(
     };
     let are_all_taken = !is_kept && imported.is_whole();
     if left.review.is_some() {
-        asked_for.extend(came_unread(unread, &mut imported));
+        asked_for.extend(imported_unread(unread, &mut imported));
         // What appeared in the project meanwhile is not the session's.
         if are_all_taken {
             SessionStart::settle(starts, id)?;
@@ -348,12 +352,12 @@ fn settle(
         SessionStart::settle(starts, id)?;
     }
     if !aside.whole {
-        let warned = warned_of(&closed(project, FIND_TIME));
+        let warned = warn_unsearched(&closed(project, FIND_TIME));
         imported.repositories.extend(warned.or_else(|| {
             aside
                 .moved
                 .is_empty()
-                .then(|| top_with(UNLOOKED.to_owned()))
+                .then(|| top_with_note(UNLOOKED.to_owned()))
         }));
     }
     Ok(SettledGit {
@@ -366,8 +370,8 @@ fn settle(
 }
 
 /// Reports requested commits whose contents could not be examined.
-fn unlooked(fault: &Fault) -> MayRun {
-    let why = format!("its commits could not be looked through: {fault}");
+fn unexamined(fault: &Fault) -> MayRun {
+    let why = format!("its commits could not be examined: {fault}");
     MayRun {
         path: BytesPath::from_bytes(TOP),
         why,
@@ -377,7 +381,7 @@ fn unlooked(fault: &Fault) -> MayRun {
 
 /// Returns requested references that were imported unexamined; for the rest it reports that they
 /// cannot be read.
-fn came_unread(unread: UnreadRepositories, imported: &mut ImportedGit) -> Vec<MayRun> {
+fn imported_unread(unread: UnreadRepositories, imported: &mut ImportedGit) -> Vec<MayRun> {
     let mut came = Vec::new();
     for (at, unseen) in unread {
         let UnreadContents::Names(names) = unseen else {
@@ -403,7 +407,7 @@ fn came_unread(unread: UnreadRepositories, imported: &mut ImportedGit) -> Vec<Ma
 }
 
 /// Reports folders that could not be searched for repositories.
-pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
+pub(super) fn warn_unsearched(closed: &[BytesPath]) -> Option<ImportedRepository> {
     let named: Vec<String> = closed
         .iter()
         .take(MOST_CLOSED)
@@ -415,18 +419,19 @@ pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
         .map(|n| format!(" and {} more", n + 1))
         .unwrap_or_default();
     let note = format!(
-        "{}{more} could not be looked into: if the session made a repository in there, git on your machine runs what its settings say",
+        "{}{more} could not be searched: if the session made a repository in there, git on your \
+        machine obeys its config",
         named.join(", ")
     );
-    (!closed.is_empty()).then(|| top_with(note))
+    (!closed.is_empty()).then(|| top_with_note(note))
 }
 
 /// The note when there was no time to find any repository.
 const UNLOOKED: &str =
-    "not every folder of the project was looked into for repositories that this session made";
+    "not every folder of the project was searched for repositories that this session made";
 
 /// A report on the top repository with only a note.
-fn top_with(note: String) -> ImportedRepository {
+fn top_with_note(note: String) -> ImportedRepository {
     ImportedRepository {
         path: BytesPath::from_bytes(TOP),
         notes: vec![note],
@@ -438,7 +443,7 @@ fn top_with(note: String) -> ImportedRepository {
 /// the means to import its work.
 fn unknown(left: &EndedSession<'_>) -> SettledGit {
     let has_work = |folder: &Path| folder.join("HEAD").is_file();
-    let why = "how the repository was when the session began is not on record any more";
+    let why = "the record of the repository at the session's start is gone";
     let mut repositories: Vec<ImportedRepository> = left
         .top
         .iter()
@@ -467,79 +472,10 @@ fn unknown(left: &EndedSession<'_>) -> SettledGit {
     }
 }
 
-type RepositoryPlaces = BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>;
-
-/// Returns the paths of each repository that the session had a folder for, or why nothing of it can
-/// be imported.
-fn places(
-    folders: &KeeperFolders<'_>,
-    project: &UntrustedFolder,
-    start: &SessionStart,
-    left: &EndedSession<'_>,
-) -> RepositoryPlaces {
-    let place = |started: &StartedRepository| {
-        let git = started.git();
-        let shown = BytesPath::from_bytes(git);
-        if let Some(why) = left.no_import {
-            return Err(why.to_owned());
-        }
-        // Below the top also what is a file now, or lies behind a link.
-        if !start.is_still(project, git) || git != TOP && project.descend(git).is_err() {
-            return Err(format!(
-                "`{shown}` of the project is another one than when the session began"
-            ));
-        }
-        if git != TOP {
-            return Ok((
-                folders.project.join(shown.as_path()),
-                started.session.as_path().to_owned(),
-            ));
-        }
-        let top = left
-            .top
-            .ok_or("the project has no `.git` any more that it could go to")?;
-        Ok((
-            top.real.as_path().to_owned(),
-            top.session.as_path().to_owned(),
-        ))
-    };
-    start
-        .repositories
-        .iter()
-        .map(|started| (BytesPath::from_bytes(started.git()), place(started)))
-        .collect()
-}
-
-/// Runs something on what a session left, with a scratch folder for it.
-fn staged<T>(
-    folders: &KeeperFolders<'_>,
-    starts: &UntrustedFolder,
-    left: &EndedSession<'_>,
-    places: &RepositoryPlaces,
-    work: impl FnOnce(&Import<'_>) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    let id = left.id;
-    let scratch = folders.scratch.join(format!("podbay-git-{id}"));
-    let above = open(folders.scratch)?;
-    let name = format!("podbay-git-{id}");
-    above.make(name.as_bytes())?;
-    let done = work(&Import {
-        id,
-        state: starts,
-        scratch: &scratch,
-        places,
-        budget: left.import,
-        file_size: left.file_size,
-        unlooked: &UnreadRepositories::default(),
-    });
-    above.remove(name.as_bytes())?;
-    done
-}
-
 impl SessionStart {
     /// Returns the folders of a session that resumes. In a repository that was replaced they are of
     /// no use.
-    fn goes_on(&self, project: &UntrustedFolder, sources: &[GitSource]) -> PreparedGit {
+    fn resumed_folders(&self, project: &UntrustedFolder, sources: &[GitSource]) -> PreparedGit {
         let mut prepared = self.prepared.clone();
         let is_another = |path: &BytesPath| {
             sources
@@ -560,76 +496,6 @@ impl SessionStart {
     }
 }
 
-/// Returns the repository at the top as it is now.
-fn find_top(project: &UntrustedFolder) -> impl Iterator<Item = FoundRepository> {
-    find(project, FIND_TIME)
-        .repositories
-        .into_iter()
-        .filter(|one| one.path.as_bytes() == TOP)
-}
-
-/// A `.git` file is recognized by its content.
-fn is_pointer_at_top(one: &FoundRepository) -> bool {
-    one.path.as_bytes() == TOP && matches!(one.kind, GitKind::Pointer { .. })
-}
-
-/// Writes the files that lead linked worktrees to the session's folder.
-fn write_pointers(sources: &[GitSource], prepared: &PreparedGit) -> Result<(), Fault> {
-    for source in sources {
-        let repository = prepared
-            .repositories
-            .iter()
-            .find(|one| one.path == source.path && one.refused.is_none());
-        if let (Some(pointer), Some(at)) = (
-            repository.and_then(|one| one.pointer.as_ref()),
-            &source.pointer,
-        ) {
-            let (folder, name) = split(at.as_bytes());
-            open(BytesPath::from_bytes(folder).as_path())?.replace(name, pointer.as_bytes())?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns the linked worktrees below the top of the project.
-fn worktrees_below(found: &FoundGit) -> impl Iterator<Item = PreparedRepository> {
-    found
-        .repositories
-        .iter()
-        .filter(|one| is_worktree_below(one))
-        .map(|one| PreparedRepository::refused(&one.path, GitRefusal::WorktreeBelow))
-}
-
-/// A linked worktree in the project, of any repository.
-fn is_worktree_below(one: &FoundRepository) -> bool {
-    one.path.as_bytes() != TOP
-        && matches!(&one.kind, GitKind::Pointer { to } if linked(to).is_some())
-}
-
-/// Opens a repository and the session's folder for it, which is made for one below the top; no link
-/// on the way to the real one is followed.
-fn open_both(
-    project: &UntrustedFolder,
-    source: &GitSource,
-) -> Result<(UntrustedFolder, UntrustedFolder), Fault> {
-    if source.path.as_bytes() == TOP {
-        return Ok((
-            open(source.real.as_path())?,
-            open(source.session.as_path())?,
-        ));
-    }
-    let real = project
-        .descend(source.path.as_bytes())
-        .map_err(|errno| failed("open", source.path.as_bytes(), &errno.into()))?;
-    let (above, name) = split(source.session.as_bytes());
-    let above = open(BytesPath::from_bytes(above).as_path())?;
-    above.make(name)?;
-    let session = above
-        .descend(name)
-        .map_err(|errno| failed("open", source.session.as_bytes(), &errno.into()))?;
-    Ok((real, session))
-}
-
 fn taken<'a>(
     source: &GitSource,
     real: &'a UntrustedFolder,
@@ -644,9 +510,4 @@ fn taken<'a>(
         real_in_box: source.real_in_box.clone(),
         session_in_box: source.session_in_box.clone(),
     }
-}
-
-fn open(path: &Path) -> Result<UntrustedFolder, Fault> {
-    use std::os::unix::ffi::OsStrExt;
-    UntrustedFolder::open(path).map_err(|error| failed("open", path.as_os_str().as_bytes(), &error))
 }

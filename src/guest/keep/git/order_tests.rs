@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::new_repositories::MoveOutBounds;
 use super::order::execute_within;
-use super::order::warned_of;
+use super::order::warn_unsearched;
 use super::sample::run_git;
 use super::settle_case::SettleCase;
 use super::settle_case::committed;
@@ -69,7 +69,7 @@ fn commits_are_imported_once_and_nothing_of_them_stays() {
         !unknown.is_settled
             && unknown.imported.repositories[0].not_imported[0]
                 .why
-                .contains("not on record"),
+                .contains("the record of the repository"),
         "{unknown:?}"
     );
 }
@@ -214,8 +214,7 @@ fn a_replaced_nested_repository_does_not_block_the_others() {
             .collect();
         assert!(
             told.len() == 1
-                && told[0].why
-                    == "`one/.git` of the project is another one than when the session began",
+                && told[0].why == "`one/.git` of the project was replaced since the session began",
             "{told:?}"
         );
         assert!(!settled.is_settled);
@@ -293,7 +292,7 @@ fn nothing_is_imported_into_a_replaced_repository() {
         assert!(
             settled.imported.repositories[0].not_imported[0]
                 .why
-                .contains("another one"),
+                .contains("was replaced since"),
             "{settled:?}"
         );
         let is_there = case.sample.path(".git").exists();
@@ -380,7 +379,7 @@ fn failed_imports_are_retried_while_the_review_is_pending() {
             !settled.is_settled
                 && settled.imported.repositories[0].not_imported[0]
                     .why
-                    .contains("was moved here"),
+                    .contains("moved here"),
             "{settled:?}"
         );
     }
@@ -419,7 +418,7 @@ fn commits_of_a_review_with_pruned_parents_are_reported() {
             .expect("it is said");
         assert!(main.contains(&lost), "{told:?}");
         assert!(
-            main.contains("it cannot be read; if what it stands on is gone from the repository"),
+            main.contains("it cannot be read; if its parents are gone from the repository"),
             "{told:?}"
         );
     }
@@ -467,7 +466,8 @@ fn new_symbolic_references_are_reported_and_the_users_are_not() {
         .map(|one| format!("{} {}", one.what, one.why))
         .collect();
     assert!(
-        told.len() == 1 && told[0].starts_with("refs/heads/sym stands for refs/heads/main"),
+        told.len() == 1
+            && told[0].starts_with("refs/heads/sym is a symbolic reference to refs/heads/main"),
         "{told:?}"
     );
     assert_eq!(
@@ -525,7 +525,7 @@ fn an_ambiguous_reference_name_is_reported_and_stays() {
     assert!(
         one.not_imported
             .iter()
-            .all(|one| one.why.contains("takes for something else")),
+            .all(|one| one.why.contains("is ambiguous to git")),
         "{:?}",
         one.not_imported
     );
@@ -613,13 +613,13 @@ fn a_project_without_any_time_to_search_is_reported() {
 
 #[test]
 fn folders_that_could_not_be_searched_are_named() {
-    assert_eq!(warned_of(&[]), None);
+    assert_eq!(warn_unsearched(&[]), None);
     let closed: Vec<BytesPath> = (10..32)
         .map(|n| BytesPath::from_bytes(format!("deep/{n}")))
         .collect();
-    let note = |n: usize| warned_of(&closed[..n]).expect("told").notes[0].clone();
+    let note = |n: usize| warn_unsearched(&closed[..n]).expect("told").notes[0].clone();
     assert!(
-        note(2).starts_with("`deep/10`, `deep/11` could not be looked into: "),
+        note(2).starts_with("`deep/10`, `deep/11` could not be searched: "),
         "{}",
         note(2)
     );

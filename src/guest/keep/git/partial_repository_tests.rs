@@ -210,12 +210,12 @@ fn parts_leave_a_read_only_folder_which_keeps_its_mode() {
     sample.write("lib/HEAD", "ref: refs/heads/main\n");
     sample.write("lib/refs/heads/main", "");
     let is_root = nix::unistd::geteuid().is_root();
-    let somebody = nix::unistd::Uid::from_raw(1000);
+    let other_user = nix::unistd::Uid::from_raw(1000);
     let mut folders = vec![sample.beside("")];
     while let Some(path) = folders.pop()
         && is_root
     {
-        nix::unistd::chown(&path, Some(somebody), None).expect("owned by somebody");
+        nix::unistd::chown(&path, Some(other_user), None).expect("owned by another user");
         folders.extend(
             fs::read_dir(&path)
                 .into_iter()
@@ -227,7 +227,7 @@ fn parts_leave_a_read_only_folder_which_keeps_its_mode() {
         fs::set_permissions(sample.path(path), fs::Permissions::from_mode(0o555)).expect("set");
     }
     // Modes do not keep root out.
-    let before = is_root.then(|| nix::unistd::setfsuid(somebody));
+    let before = is_root.then(|| nix::unistd::setfsuid(other_user));
     let moved = case.aside();
     before.map(nix::unistd::setfsuid);
     assert_eq!(

@@ -83,7 +83,9 @@ pub fn prepare(
     check_id(id)?;
     if SessionStart::read(state, id)?.is_some_and(|start| !start.repositories.is_empty()) {
         // The session's work in it is nowhere else.
-        let problem = "has a git folder already; import what is in it, or forget it, before another one is made".to_owned();
+        let problem = "has a git folder already; import or discard its work before a new one is \
+            made"
+            .to_owned();
         return Err(Fault::Invalid {
             field: format!("session {id}"),
             problem,
@@ -359,7 +361,7 @@ impl Preparation<'_> {
             refs.odd
                 .iter()
                 .take(20)
-                .map(|(name, why)| format!("{name} {why}, and is not there in the session")),
+                .map(|(name, why)| format!("{name} {why}, and is missing in the session")),
         );
         let folder = real.descend(&place.common(b".")).map_err(|errno| {
             super::untrusted_folder::failed("open", &place.inside, &errno.into())
@@ -403,7 +405,10 @@ impl Preparation<'_> {
                     inside.and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
                 if read.is_none() && !said.is_empty() {
                     let said = BytesPath::from_bytes(said.as_slice());
-                    settings.notes.push(format!("what {said} (core.excludesFile) has git ignore is not ignored in the session"));
+                    settings.notes.push(format!(
+                        "the rules of {said} (core.excludesFile) do not \
+                        apply in the session"
+                    ));
                 }
                 read.unwrap_or_default()
             }

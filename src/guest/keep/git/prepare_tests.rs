@@ -371,7 +371,7 @@ fn lfs_is_searched_in_all_attributes_and_gaps_are_reported() {
         last("*.bin filter=lfs\n", MAX_ATTRIBUTES - 1),
         &GitRefusal::LargeFiles,
     );
-    let problem = format!("there are more than {MAX_ATTRIBUTES} such files");
+    let problem = format!("there are more than {MAX_ATTRIBUTES} attributes files");
     check_refused(
         last("*.bin text\n", MAX_ATTRIBUTES),
         &GitRefusal::LargeFilesUnknown {

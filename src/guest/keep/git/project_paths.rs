@@ -56,7 +56,7 @@ impl<'a> ProjectPaths<'a> {
 
     /// Returns where a path leads in the project, however it is spelled, also out of the project
     /// and in again. `~` counts as any folder above the project.
-    pub(super) fn meant(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn resolve(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
         if said.starts_with(b"%(") || said.starts_with(b"~") && !said.starts_with(b"~/") {
             return None;
         }
@@ -92,7 +92,7 @@ impl<'a> ProjectPaths<'a> {
     /// Returns where in the project a path may lead though its text does not, as over a symbolic
     /// link to the project or to a folder above it, which is not visible here: the longest suffix
     /// of it that exists in the project, else what follows the name of the project's folder.
-    pub(super) fn by_another_way(&self, said: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn by_suffix(&self, said: &[u8]) -> Option<Vec<u8>> {
         let is_out = said.starts_with(b"/")
             || said.starts_with(b"~")
             || said.split(|byte| *byte == b'/').any(|part| part == b"..");
@@ -158,7 +158,7 @@ impl<'a> ProjectPaths<'a> {
 
     /// Returns where a repository says its working tree is, as far as that is in the project: the
     /// value that git uses last. It is in a separate file if the worktree has a config of its own.
-    pub(super) fn said_trees(&self, git: &[u8]) -> Vec<Vec<u8>> {
+    pub(super) fn configured_trees(&self, git: &[u8]) -> Vec<Vec<u8>> {
         let mut trees = Vec::new();
         for name in [&b"config"[..], b"config.worktree"] {
             let entries = self.entries(&join(git, name));
@@ -167,7 +167,7 @@ impl<'a> ProjectPaths<'a> {
                 .filter(|entry| entry.is("core", "worktree"))
                 .filter_map(|entry| entry.value.as_deref());
             trees.extend(
-                said.filter_map(|said| self.meant(git, said).or_else(|| self.by_another_way(said))),
+                said.filter_map(|said| self.resolve(git, said).or_else(|| self.by_suffix(said))),
             );
         }
         trees

@@ -234,14 +234,16 @@ mod tests {
         sorted.sort();
         assert_eq!(names, sorted);
         let said = |what: &str| {
-            format!("{what}: a shell would expand the name, or it could be taken for another one")
+            format!(
+                "{what}: a shell would expand the name, or it could be mistaken for another one"
+            )
         };
         assert_eq!(
             one.notes,
             [
-                said("refs/heads/$(touch${IFS}x) comes as refs/heads/podbay/session-1/1"),
-                said("refs/heads/m\\u{430}in comes as refs/heads/podbay/session-1/2"),
-                said("refs/tags/`id` comes as refs/tags/podbay/session-1/3"),
+                said("refs/heads/$(touch${IFS}x) is imported as refs/heads/podbay/session-1/1"),
+                said("refs/heads/m\\u{430}in is imported as refs/heads/podbay/session-1/2"),
+                said("refs/tags/`id` is imported as refs/tags/podbay/session-1/3"),
             ]
         );
         assert_eq!((one.head.as_deref(), one.is_whole()), (Some(ours[0]), true));

@@ -101,7 +101,7 @@ pub(crate) fn read_below(folder: &UntrustedFolder, top: &[u8]) -> Result<Refs, F
                 _ if line.is_empty() || line.starts_with(b"#") || line.starts_with(b"^") => {}
                 _ => refs.odd.push((
                     BytesPath::from_bytes("packed-refs"),
-                    "a line in it is none that git writes".to_owned(),
+                    "it has an invalid line".to_owned(),
                 )),
             }
         }
@@ -127,7 +127,7 @@ pub(crate) fn read_below(folder: &UntrustedFolder, top: &[u8]) -> Result<Refs, F
             }
             match kind {
                 FileKind::Folder if depth < MAX_DEPTH => folders.push((path, depth + 1)),
-                FileKind::Folder => refs.odd.push(odd("lies too deep")),
+                FileKind::Folder => refs.odd.push(odd("is nested too deeply")),
                 FileKind::File if is_name(&path) => match folder.read(&path, MAX_SYMBOLIC) {
                     Ok(Some(text))
                         if text.len() as u64 <= MAX_LOOSE
@@ -141,16 +141,16 @@ pub(crate) fn read_below(folder: &UntrustedFolder, top: &[u8]) -> Result<Refs, F
                             refs.bound.remove(&BytesPath::from_bytes(path.clone()));
                             refs.symbolic.insert(BytesPath::from_bytes(path), name);
                         }
-                        _ => refs.odd.push(odd("holds no name of an object")),
+                        _ => refs.odd.push(odd("holds no object id")),
                     },
                     Ok(None) => {}
                     Err(fault) => refs
                         .odd
                         .push((BytesPath::from_bytes(path), fault.to_string())),
                 },
-                FileKind::File => refs.odd.push(odd("is no name that git allows")),
+                FileKind::File => refs.odd.push(odd("is not a valid reference name")),
                 FileKind::Link => refs.odd.push(odd("is a symbolic link")),
-                FileKind::Special => refs.odd.push(odd("is no file")),
+                FileKind::Special => refs.odd.push(odd("is not a file")),
             }
         }
     }

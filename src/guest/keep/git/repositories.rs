@@ -123,9 +123,9 @@ impl<'a> Repositories<'a> {
                 is_repository(&self.paths.project.names(path).unwrap_or_default())
             }
         };
-        let meant = self.paths.meant(tree, to);
+        let meant = self.paths.resolve(tree, to);
         let is_within = meant.is_some();
-        match meant.or_else(|| self.paths.by_another_way(to)).filter(fits) {
+        match meant.or_else(|| self.paths.by_suffix(to)).filter(fits) {
             Some(path) if is_linked(to) => {
                 let (above, name) = split(&path);
                 self.linked(split(above).0, name, tree);
@@ -180,7 +180,7 @@ impl<'a> Repositories<'a> {
     fn repository(&mut self, git: &[u8], tree: &[u8]) {
         for tree in [tree.to_vec()]
             .into_iter()
-            .chain(self.paths.said_trees(git))
+            .chain(self.paths.configured_trees(git))
         {
             if self.is_new(git, &tree) {
                 self.add(git, git, &tree);
@@ -207,7 +207,7 @@ impl<'a> Repositories<'a> {
         let found = modules(self.paths.project, git).unwrap_or_default();
         let trees = self.module_trees(tree, git, &found);
         for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
-            let mut trees = self.paths.said_trees(module);
+            let mut trees = self.paths.configured_trees(module);
             // Git removes the setting when the submodule is deinitialized, and writes it again from
             // these.
             trees.extend(named);
@@ -259,7 +259,7 @@ impl<'a> Repositories<'a> {
                 .filter_map(|entry| entry.value.as_deref());
             let found: BTreeSet<Vec<u8>> = paths
                 .chain([name])
-                .filter_map(|path| self.paths.meant(tree, path))
+                .filter_map(|path| self.paths.resolve(tree, path))
                 .collect();
             found.into_iter().filter(|path| path != tree).collect()
         });

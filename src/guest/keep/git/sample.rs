@@ -226,7 +226,7 @@ fn import_bounded(place: &Path, real: &str, budget: Duration, file_size: u64) ->
         places: &BTreeMap::from([(".git".into(), Ok((place.join(real), place.join("session"))))]),
         budget,
         file_size,
-        unlooked: &UnreadRepositories::default(),
+        unexamined: &UnreadRepositories::default(),
     })
     .expect("imported")
 }

@@ -23,11 +23,10 @@ use podbay_wire::Fault;
 use podbay_wire::keep::NotImported;
 
 /// The reason for any other reference.
-const OTHER: &str = "is neither a branch nor a tag, which alone are taken over";
+const OTHER: &str = "is neither a branch nor a tag, and only those are imported";
 
 /// The reason for a worktree's commits that no reference leads to.
-const DETACHED: &str =
-    "is checked out there without a branch, and branches and tags alone are taken over";
+const DETACHED: &str = "is a detached HEAD there, and only branches and tags are imported";
 
 /// Most references that are reported one by one.
 const MAX_TOLD: usize = 100;
@@ -108,7 +107,7 @@ impl<'a> KnownNames<'a> {
 
     /// Returns why a new branch or tag would be ambiguous to git: a name that `git branch` and `git
     /// tag` do not make, or that of another thing.
-    fn mislead(&self, name: &[u8]) -> Option<&'static str> {
+    fn ambiguity(&self, name: &[u8]) -> Option<&'static str> {
         let (short, others): (&[u8], &[&[u8]]) = match (
             name.strip_prefix(b"refs/heads/"),
             name.strip_prefix(b"refs/tags/"),
@@ -136,7 +135,7 @@ impl<'a> KnownNames<'a> {
             || is_id
             || self.is_remote(short)
         {
-            return Some("has a name that git takes for something else");
+            return Some("has a name that is ambiguous to git");
         }
         let is_there = |other: &&[u8]| {
             let other = BytesPath::from_bytes([other, short].concat());
@@ -145,12 +144,12 @@ impl<'a> KnownNames<'a> {
         others
             .iter()
             .any(is_there)
-            .then_some("has the name of another branch or tag, for which git would take it")
+            .then_some("has the name of another branch or tag, which makes it ambiguous")
     }
 }
 
 /// Whether the name itself matters, whatever its target.
-fn is_said_in_any_case(name: &[u8]) -> bool {
+fn has_meaningful_name(name: &[u8]) -> bool {
     name.starts_with(b"refs/notes/") || name.starts_with(b"refs/replace/")
 }
 
@@ -188,10 +187,10 @@ fn of_other_worktree(session: &UntrustedFolder, path: &[u8]) -> Vec<(BytesPath, 
 }
 
 /// The reason for a commit of a detached HEAD that was left.
-fn moved_away(object: &str) -> String {
+fn left_detached_commit(object: &str) -> String {
     let short = object.get(..12).unwrap_or(object);
     format!(
-        "was moved away from {short}, which no branch or tag leads to, and those alone are taken over"
+        "was moved away from {short}, which no branch or tag includes, and only those are imported"
     )
 }
 
@@ -217,7 +216,7 @@ impl SessionChanges {
         for (name, to) in new.take(MAX_TOLD) {
             left.refuse(
                 name,
-                format!("stands for {to}, and such names are not taken over"),
+                format!("is a symbolic reference to {to}, which is not imported"),
             );
         }
         left.compare_names(found.bound, started, id);
@@ -241,11 +240,11 @@ impl SessionChanges {
         if let Some((name, what)) = under_way {
             left.refuse(
                 &BytesPath::from_bytes(*name),
-                format!("{what} was not finished in the session"),
+                format!("{what} was left unfinished in the session"),
             );
         }
         left.is_under_way = under_way.is_some();
-        left.refuse_others(session, private, started);
+        left.report_others(session, private, started);
         left.read_index(session, &join(private, b"index"), start_index);
         Ok(left)
     }
@@ -301,7 +300,7 @@ impl SessionChanges {
             .find(|one| one.object.is_empty())
             .map(|one| one.why.clone());
         let staged = staged
-            .or_else(|| commit_why.map(|_| "belongs to a commit that stays there".to_owned()));
+            .or_else(|| commit_why.map(|_| "is based on a commit that stays there".to_owned()));
         if let Some(why) = staged.filter(|_| self.index.take().is_some()) {
             self.lose_index(&why);
         }
@@ -318,7 +317,7 @@ impl SessionChanges {
             if started.refs.contains_key(name) {
                 None
             } else {
-                words.mislead(name.as_bytes())
+                words.ambiguity(name.as_bytes())
             }
         };
         let new = bound
@@ -333,7 +332,10 @@ impl SessionChanges {
             }
             let bytes = name.as_bytes();
             if let Some(called) = given.called(name).filter(|_| self.notes.len() < MAX_TOLD) {
-                self.notes.push(format!("{called} comes as {name}: a shell would expand the name, or it could be taken for another one"));
+                self.notes.push(format!(
+                    "{called} is imported as {name}: a shell would expand the \
+                    name, or it could be mistaken for another one"
+                ));
             }
             if let Some(why) = misleading(name) {
                 self.refuse(name, why.to_owned());
@@ -342,8 +344,13 @@ impl SessionChanges {
             {
                 self.names.insert(name.clone(), object.clone());
             } else if bytes.starts_with(b"refs/tags/") {
-                self.refuse(name, "is a tag that stood for something else before; delete the old one to take it over".to_owned());
-            } else if is_said_in_any_case(bytes) {
+                self.refuse(
+                    name,
+                    "is a tag that pointed to something else before; delete the old \
+                    one to import it"
+                        .to_owned(),
+                );
+            } else if has_meaningful_name(bytes) {
                 self.refuse(name, OTHER.to_owned());
             }
         }
@@ -366,7 +373,7 @@ impl SessionChanges {
 
     /// Reports other references, and commits without one, that hold work of the session which
     /// nothing imported leads to: it is in the session's folder alone.
-    fn refuse_others(
+    fn report_others(
         &mut self,
         session: &UntrustedFolder,
         private: &[u8],
@@ -374,7 +381,7 @@ impl SessionChanges {
     ) {
         let is_other = |name: &BytesPath| {
             let bytes = name.as_bytes();
-            !is_branch_or_tag(name) && bytes != stash::NAME && !is_said_in_any_case(bytes)
+            !is_branch_or_tag(name) && bytes != stash::NAME && !has_meaningful_name(bytes)
         };
         let new = self
             .bound
@@ -415,7 +422,7 @@ impl SessionChanges {
         let commits = Commits::new(session, started);
         let mut reached = commits.reached(taken.map(String::as_str));
         let is_lost = |object: &String, reached: &BTreeSet<String>| {
-            !reached.contains(object) && commits.may_have(object)
+            !reached.contains(object) && commits.may_hold(object)
         };
         let mut said = Vec::new();
         for (name, object, why) in new {
@@ -434,7 +441,7 @@ impl SessionChanges {
         };
         for (name, object) in left_behind {
             if n_told < MAX_TOLD && !once.contains(&object) && is_lost(&object, &reached) {
-                self.refuse(&name, moved_away(&object));
+                self.refuse(&name, left_detached_commit(&object));
                 reached.extend(commits.reached(std::iter::once(object.as_str())));
                 n_told += 1;
             }
@@ -463,7 +470,7 @@ impl SessionChanges {
         let taken_up = before.difference(&now).count();
         if taken_up > 0 {
             self.notes.push(format!(
-                "{taken_up} stash(es) that the session took up or dropped are kept here"
+                "{taken_up} stash(es) that the session popped or dropped are kept here"
             ));
         }
         let new: Vec<Stash> = stashes
@@ -490,7 +497,7 @@ impl SessionChanges {
                 return self.lose_index("holds a merge with conflicts");
             }
             Ok(index) => index,
-            Err(UnsupportedIndex::Split) => return self.lose_index("is split in two"),
+            Err(UnsupportedIndex::Split) => return self.lose_index("is split"),
             Err(UnsupportedIndex::Sparse) => return self.lose_index("is sparse"),
             Err(UnsupportedIndex::Broken(why)) => return self.lose_index(why),
         };
@@ -515,7 +522,7 @@ impl SessionChanges {
         self.is_index_lost = true;
         self.refuse(
             &"index".into(),
-            format!("{why}, so what was staged in the session is not taken over"),
+            format!("{why}, so the session's staged changes are not imported"),
         );
     }
 }

@@ -412,7 +412,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), Fault> {
     }
     Err(Fault::Invalid {
         field: "session".into(),
-        problem: "is no name of a session; letters, digits, `-` and `_` make one".into(),
+        problem: "is not a valid session name; use letters, digits, `-` and `_`".into(),
     })
 }
 

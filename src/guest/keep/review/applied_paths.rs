@@ -44,26 +44,26 @@ pub(super) fn take(
         .drain(..)
         .map(|taken| (taken.path.clone(), taken))
         .collect();
-    for brought in &journal.changes {
-        let here = PathEntry::at(project, brought.path.as_bytes(), NameCheck::Plain);
+    for applied in &journal.changes {
+        let here = PathEntry::at(project, applied.path.as_bytes(), NameCheck::Plain);
         let Some(here) = here
             .ok()
-            .filter(|look| journal.is_after(brought, &look.found))
+            .filter(|look| journal.is_after(applied, &look.found))
         else {
             continue;
         };
-        let here = if journal.unheld.contains_key(&brought.path) {
+        let here = if journal.unheld.contains_key(&applied.path) {
             here.found.node()
         } else {
-            brought.after.clone()
+            applied.after.clone()
         };
-        let (before, wanted) = match (all.get(&brought.path), taken.get(&brought.path)) {
+        let (before, wanted) = match (all.get(&applied.path), taken.get(&applied.path)) {
             (Some(change), _) => (change.before.clone(), change.after.clone()),
             // The session changed it back to the first state.
             (None, Some(taken)) => (taken.before.clone(), taken.before.clone()),
             (None, None) => continue,
         };
-        let path = brought.path.clone();
+        let path = applied.path.clone();
         taken.insert(
             path.clone(),
             AppliedPath {

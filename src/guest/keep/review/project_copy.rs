@@ -108,10 +108,10 @@ fn check(needed: DiskUse, there: DiskUse, free: DiskUse) -> Result<(), Error> {
         needed.n_files.saturating_sub(there.n_files),
     );
     let free = if n_files > free.n_files {
-        format!("there is room for {} more files", free.n_files)
+        format!("it has room for {} more files", free.n_files)
     } else if n_bytes.saturating_add(LEFT_FREE) > free.n_bytes {
         format!(
-            "{} MiB are free, of which {} are to stay free",
+            "{} MiB are free, {} of them reserved",
             free.n_bytes >> 20,
             LEFT_FREE >> 20
         )

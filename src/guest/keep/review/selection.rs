@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use globset::GlobBuilder;
 
-use super::is_in;
+use super::open_review::is_in;
 use crate::keep::Error;
 use crate::keep::Node;
 use crate::keep::Origin;
@@ -68,7 +68,7 @@ pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<()
         if paths.len() == before {
             return Err(Error::Pattern {
                 pattern: each.clone(),
-                problem: "no change of the review is there".to_owned(),
+                problem: "it matches no change of the review".to_owned(),
             });
         }
     }

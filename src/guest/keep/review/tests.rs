@@ -4,6 +4,7 @@ mod git_obeyed;
 mod turn_apply;
 mod uncaptured;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
@@ -14,6 +15,7 @@ use super::*;
 use crate::keep::testing::Scene;
 use crate::keep::testing::left;
 use podbay_wire::keep::LeftReason;
+use podbay_wire::keep::MayRun;
 use podbay_wire::keep::RunTrigger;
 
 /// A project, and the session's copy of it.
@@ -91,7 +93,7 @@ impl ReviewScene {
             "r1",
             wanted,
         )
-        .expect("brought in")
+        .expect("applied")
     }
 
     fn shown(&self) -> String {
@@ -218,7 +220,7 @@ fn changes_are_pending_and_applied_path_by_path() {
         ]
     );
     assert_eq!((pending.n_added, pending.n_removed), (2, 2));
-    assert_eq!(held.scene.all(), before, "nothing is brought in unasked");
+    assert_eq!(held.scene.all(), before, "nothing is applied unasked");
     assert!(held.shown().contains("-two\n+2\n"), "{}", held.shown());
     let done = held.apply(&["new"], false, false);
     assert_eq!((done.applied.changed.n, done.n_left), (3, 3));
@@ -299,7 +301,7 @@ fn changes_of_the_user_are_not_part_of_the_review_or_conflict() {
     let done = held.apply(&[], false, false);
     assert_eq!(
         left(&done.applied.conflicts),
-        ["kept.txt was changed by somebody else since"]
+        ["kept.txt was changed by another program since"]
     );
     assert_eq!(done.n_left, 1);
     assert_eq!(
@@ -336,7 +338,7 @@ fn dangerous_changes_are_never_applied() {
         "setuid would get a set-user-id",
         "out would be a link",
         "src/up would be a link",
-        "pipe is not held",
+        "pipe is not in the snapshot",
         ".GIT",
     ] {
         assert!(refused.contains(words), "{words}: {refused}");
@@ -398,9 +400,7 @@ fn a_folder_is_not_emptied_for_a_file_that_is_not_written() {
         (".husky/four", ".husky"),
     ] {
         assert!(
-            refused.contains(&format!(
-                "{path} is in {folder}, which is left as it is, so it is too"
-            )),
+            refused.contains(&format!("{path} is in {folder}, which is left as it is")),
             "{path}: {refused:?}"
         );
     }
@@ -542,8 +542,8 @@ fn a_new_dependency_folder_is_applied_completely_or_not_at_all() {
             && held.scene.path("node_modules/x/.envrc").exists()
     );
     for line in [
-        "env2 may run on your machine: python at its start obeys it by itself, with all that is in it",
-        "web/node_modules comes with all that is in it or not at all, and web/node_modules/y/out does not come",
+        "env2 may run on your machine: python at its start obeys it by itself, with all of its contents",
+        "web/node_modules is applied completely or not at all, and web/node_modules/y/out is not applied",
         "web/node_modules/y/out would be a link to /etc/passwd",
     ] {
         assert!(refused.contains(line), "{line}: {refused}");
@@ -623,10 +623,10 @@ fn the_old_name_of_a_rename_stays_if_the_new_one_is_left_out() {
     let done = held.apply(&[], false, false);
     let kept: Vec<String> = left(&done.applied.refused)
         .into_iter()
-        .filter(|line| line.contains("has another name now"))
+        .filter(|line| line.contains("was renamed to"))
         .collect();
     let line = |from: &str, to: &str| {
-        format!("{from} has another name now, {to}, which is left, so the old one is too")
+        format!("{from} was renamed to {to}, which is left out, so the old name stays")
     };
     assert_eq!(
         kept,

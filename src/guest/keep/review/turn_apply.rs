@@ -16,11 +16,11 @@ use super::InterruptedApply;
 use super::OpenReview;
 use super::ReviewRecord;
 use super::SessionView;
-use super::cache_of_layer;
 use super::count;
 use super::finish_interrupted;
+use super::interrupted::refuse_if_stopped;
+use super::open_review::cache_of_layer;
 use super::pin_of;
-use super::refuse_if_stopped;
 use super::summary;
 use crate::keep::Change;
 use crate::keep::Error;
@@ -70,7 +70,7 @@ pub(super) fn apply_turn(
     turn: &EndOfTurn,
 ) -> Result<ReviewedTurn, Error> {
     if turn.fate == TurnFate::Drop {
-        forget_changes(state, name)?;
+        restart_turn(state, name)?;
         return Ok(ReviewedTurn::default());
     }
     let resumed = match finish_interrupted(project, seen, state, name)? {
@@ -83,7 +83,7 @@ pub(super) fn apply_turn(
     };
     let is_accepted = turn.fate == TurnFate::Accept;
     let mut work = if is_accepted {
-        as_it_was(project, seen, state, name)?
+        last_seen_changes(project, seen, state, name)?
     } else {
         look(project, seen, state, name)?
     };
@@ -207,7 +207,7 @@ impl OpenReview<'_> {
 }
 
 /// Has a session continue from the start of its last turn, in a new copy.
-fn forget_changes(state: &StateFolder, name: &str) -> Result<(), Error> {
+fn restart_turn(state: &StateFolder, name: &str) -> Result<(), Error> {
     if apply::is_unfinished(state)? {
         return Err(Error::Unfinished);
     }
@@ -228,7 +228,7 @@ fn forget_changes(state: &StateFolder, name: &str) -> Result<(), Error> {
 }
 
 /// Returns the session's changes at the last look.
-fn as_it_was<'a>(
+fn last_seen_changes<'a>(
     project: &'a Project,
     seen: SessionView<'a>,
     state: &'a StateFolder,

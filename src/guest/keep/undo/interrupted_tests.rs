@@ -11,6 +11,8 @@ use super::*;
 use crate::keep::Node;
 use crate::keep::Outcome;
 use crate::keep::Request;
+use crate::keep::journal::Journal;
+use crate::keep::journal::Purpose;
 use crate::keep::plan::make_plan;
 use crate::keep::plan::wanted_changes;
 use crate::keep::testing::Scene;
@@ -99,7 +101,7 @@ fn a_turn_after_an_interrupted_undo_or_redo_loses_nothing() {
         assert_eq!(
             leftovers(&scene),
             0,
-            "it is cleared up where somebody may write"
+            "it is cleaned up as soon as the project is writable"
         );
         let undone = undo(&scene, 9);
         assert!(

@@ -22,7 +22,7 @@ use podbay_wire::keep::LeftReason;
 impl UndoWork<'_> {
     /// Leaves out what would make a folder a repository, or lead git to one, unless the user had it
     /// so.
-    pub(super) fn leave_made(
+    pub(super) fn leave_out_made(
         &self,
         way: Direction,
         turn: u64,
@@ -32,7 +32,7 @@ impl UndoWork<'_> {
         let mut parts = NewRepositoryParts::of(self.project, wanted);
         let mut made: BTreeSet<Vec<u8>> = BTreeSet::new();
         for folder in parts.folders() {
-            if self.is_made(way, turn, |state| {
+            if self.is_made_by_turn(way, turn, |state| {
                 Ok(is_bare(&parts_in(&self.store, state, folder)?))
             })? {
                 made.insert(folder.to_vec());
@@ -44,7 +44,7 @@ impl UndoWork<'_> {
             let is_so = |state: &ObjectId| {
                 Ok(node_at(&self.store, state, change.path.as_bytes())? == change.after)
             };
-            if self.is_made(way, turn, is_so)? {
+            if self.is_made_by_turn(way, turn, is_so)? {
                 leads.insert(change.path.as_bytes().to_vec());
             }
         }
@@ -63,7 +63,7 @@ impl UndoWork<'_> {
 
     /// Whether the cause for the target state is a turn. What existed before the first turn, or
     /// since the time between two, is the user's.
-    fn is_made(
+    fn is_made_by_turn(
         &self,
         way: Direction,
         number: u64,
@@ -167,7 +167,11 @@ mod tests {
             .iter()
             .flat_map(|turn| [left(&turn.applied.conflicts), left(&turn.applied.refused)].concat());
         all.map(|line| {
-            line.replace(" is part of a repository that a turn made, or leads to one, and git on your machine would obey it", "")
+            line.replace(
+                " is part of a repository that a turn made, or leads to one; git on your \
+                machine would obey it",
+                "",
+            )
         })
         .collect()
     }

@@ -182,7 +182,7 @@ fn left_paths_can_be_retried_after_another_turn() {
     assert_eq!(n_left(&scene), [0, 1]);
     assert_eq!(
         all_left(&try_again(&scene, UndoOptions::default())),
-        ["text was changed by somebody else since"]
+        ["text was changed by another program since"]
     );
     assert_eq!(all_left(&try_again(&scene, MERGE)), [""; 0]);
     assert_eq!(

@@ -111,7 +111,7 @@ impl UndoWork<'_> {
             return self.begin_anew(&purpose);
         }
         let is_cut_off = match Journal::load(self.state)?.map(|journal| journal.purpose) {
-            Some(Purpose::Review { name }) => self.go_on_with(&name)?,
+            Some(Purpose::Review { name }) => self.continue_review_turn(&name)?,
             _ => false,
         };
         let (project, state, store, log) = (self.project, self.state, &self.store, &mut self.log);
@@ -271,7 +271,7 @@ impl UndoWork<'_> {
         if how.is_beside {
             leave_secrets(&self.store, &mut wanted, &mut found);
         }
-        self.leave_made(way, number, &mut wanted, &mut found)?;
+        self.leave_out_made(way, number, &mut wanted, &mut found)?;
         let log = &mut self.log;
         let done = |_: &Store, _: &Journal, outcome: &Outcome| {
             log.add(way.record(number, outcome.left.clone()))

@@ -2,6 +2,8 @@ use std::fs;
 
 use super::*;
 use crate::keep::Request;
+use crate::keep::journal::Purpose;
+use crate::keep::pin;
 use crate::keep::testing::Scene;
 use crate::keep::testing::left;
 use podbay_wire::BytesPath;
@@ -117,8 +119,8 @@ fn changes_of_the_user_between_and_after_turns_stay() {
     assert_eq!(
         conflicts,
         [
-            "after was changed by somebody else since",
-            "between was changed by somebody else since"
+            "after was changed by another program since",
+            "between was changed by another program since"
         ]
     );
     let there: Vec<_> = scene
@@ -469,7 +471,7 @@ fn undo_reports_folders_deeper_than_a_path_may_be_long() {
     assert!(
         reasons[1..]
             .iter()
-            .all(|reason| reason.starts_with("holds what is left in it, or ")),
+            .all(|reason| reason.starts_with("holds entries that are left, or ")),
         "{reasons:?}"
     );
 }

@@ -86,7 +86,7 @@ impl ObeyedScan<'_> {
     }
 
     /// Adds files that the hooks in a folder name, and those beside them.
-    pub(super) fn hook_texts(&mut self, folder: &[u8], tree: &[u8]) {
+    pub(super) fn hook_scripts(&mut self, folder: &[u8], tree: &[u8]) {
         for (name, kind) in self.project.names(folder).unwrap_or_default() {
             if kind == FileKind::File {
                 self.hook(&join(folder, &name), tree);
@@ -157,7 +157,7 @@ impl ObeyedScan<'_> {
         {
             let path = self
                 .paths_of
-                .meant(folder, word)
+                .resolve(folder, word)
                 .filter(|path| !path.is_empty() && !is_in_git(path));
             let Some(path) = path.filter(|path| !found.contains(path)) else {
                 continue;

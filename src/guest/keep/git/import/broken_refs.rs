@@ -42,7 +42,7 @@ impl RepositoryImport<'_> {
             .odd
             .into_iter()
             .map(|(name, why)| {
-                format!("your {name} {why}: git cannot follow it; mend the file, or remove it")
+                format!("your {name} {why}: git cannot resolve it; repair or remove the file")
             })
             .collect();
         let asked: String = names
@@ -64,7 +64,8 @@ impl RepositoryImport<'_> {
         names.bound.retain(|name, _| !lost.contains(name));
         let told = |name| {
             format!(
-                "your {name} stands for an object that is not there; mend that, or `git update-ref -d {name}` removes the name"
+                "your {name} points to a missing object; restore that, or remove the reference \
+                with `git update-ref -d {name}`"
             )
         };
         broken.extend(lost.into_iter().map(told));
@@ -74,7 +75,7 @@ impl RepositoryImport<'_> {
         let n_more = broken.len().saturating_sub(MAX_TOLD);
         broken.truncate(MAX_TOLD);
         broken.extend(
-            (n_more > 0).then(|| format!("{n_more} more of your names are broken like that")),
+            (n_more > 0).then(|| format!("{n_more} more of your references are broken like that")),
         );
         done.notes.extend(broken);
         let scratch = UntrustedFolder::open(self.scratch)

@@ -30,7 +30,8 @@ use podbay_wire::keep::IndexImport;
 use podbay_wire::keep::NotImported;
 
 /// Why the branch that is checked out here stays where it is.
-const NOT_ENDED_HERE: &str = "is checked out here, and the session had something else checked out; it can come when you have, too";
+const NOT_ENDED_HERE: &str = "is checked out here, and the session had something else checked out; \
+    it can be imported when you have, too";
 
 /// The plan for what the session had checked out, as far as the user has not changed it meanwhile.
 pub(super) struct CheckoutPlan<'a> {
@@ -66,7 +67,7 @@ impl CheckoutPlan<'_> {
             |what: BytesPath, why: String| done.not_imported.push(NotImported { what, why });
         refuse(
             "HEAD".into(),
-            format!("the session was on {name}, which did not come"),
+            format!("the session was on {name}, which was not imported"),
         );
         if let Some((own, _)) = self.own.take_if(|(own, new)| real.get(*own) != Some(new)) {
             refuse(own.clone(), NOT_ENDED_HERE.to_owned());
@@ -83,7 +84,7 @@ struct ReadyCheckout<'a> {
 }
 
 impl RepositoryImport<'_> {
-    pub(super) fn course<'a>(
+    pub(super) fn plan<'a>(
         &self,
         (left, first): (&'a SessionChanges, &RefUpdates<'a>),
         fetched: &Fetched,
@@ -91,9 +92,9 @@ impl RepositoryImport<'_> {
         done: &mut ImportedRepository,
     ) -> Result<CheckoutPlan<'a>, Fault> {
         let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
-        let names = self.names_that_come(first, fetched, real, done)?;
+        let names = self.importable_refs(first, fetched, real, done)?;
         let may_be_switched = SessionStart::may_be_switched(self.state, self.id, self.at);
-        let mut course = CheckoutPlan {
+        let mut plan = CheckoutPlan {
             names,
             own: None,
             here,
@@ -101,15 +102,15 @@ impl RepositoryImport<'_> {
             is_head_told: false,
             may_be_switched,
         };
-        self.choose_head(&mut course, left, fetched, real, done)?;
-        let Some(Head::Branch { name }) = &course.here else {
-            return Ok(course);
+        self.choose_head(&mut plan, left, fetched, real, done)?;
+        let Some(Head::Branch { name }) = &plan.here else {
+            return Ok(plan);
         };
-        course.own = course.names.remove_entry(name);
-        let ends_here = course.head.is_some()
+        plan.own = plan.names.remove_entry(name);
+        let ends_here = plan.head.is_some()
             || left.head.as_ref().unwrap_or(&self.started.head)
                 == &Head::Branch { name: name.clone() };
-        if let Some((name, new)) = course.own
+        if let Some((name, new)) = plan.own
             && !ends_here
             && real.get(name) != Some(new)
         {
@@ -117,16 +118,16 @@ impl RepositoryImport<'_> {
                 what: name.clone(),
                 why: NOT_ENDED_HERE.to_owned(),
             });
-            course.own = None;
+            plan.own = None;
         }
-        Ok(course)
+        Ok(plan)
     }
 
     /// Decides whether to check out what the session did: where the user moved on meanwhile, that
     /// stays.
     fn choose_head<'a>(
         &self,
-        course: &mut CheckoutPlan<'a>,
+        plan: &mut CheckoutPlan<'a>,
         left: &'a SessionChanges,
         fetched: &Fetched,
         real: &RefTargets,
@@ -139,8 +140,8 @@ impl RepositoryImport<'_> {
         else {
             return Ok(());
         };
-        if course.here.as_ref() == Some(head) {
-            course.head = Some(head);
+        if plan.here.as_ref() == Some(head) {
+            plan.head = Some(head);
             return Ok(());
         }
         let mut refuse = |why: String| {
@@ -151,10 +152,10 @@ impl RepositoryImport<'_> {
         };
         match head {
             Head::Branch { name } => {
-                let object = course.names.get(name).copied().or_else(|| real.get(name));
+                let object = plan.names.get(name).copied().or_else(|| real.get(name));
                 if object.is_none() || object != left.bound.get(name) {
                     refuse(format!(
-                        "the session was on {name}, which is not here as it left it"
+                        "the session was on {name}, which differs here from what it left"
                     ));
                     return Ok(());
                 }
@@ -162,20 +163,20 @@ impl RepositoryImport<'_> {
             Head::Commit { object } if !fetched.objects.contains(object) => return Ok(()),
             Head::Commit { .. } => {}
         }
-        let why = if course.here.as_ref() != Some(&self.started.head) {
-            "what is checked out was changed here meanwhile"
+        let why = if plan.here.as_ref() != Some(&self.started.head) {
+            "another branch or commit was checked out here meanwhile"
         } else if self.is_moved_since(left, real) {
-            "the branch that is checked out here was moved meanwhile"
+            "the branch that is checked out here moved meanwhile"
         } else {
             match head {
                 Head::Branch { name } if self.checked_out_elsewhere()?.contains(name) => {
                     "it is checked out in another worktree"
                 }
                 Head::Commit { .. } if left.is_under_way => {
-                    "what it was in the middle of stays there"
+                    "its unfinished merge or rebase stays there"
                 }
                 _ => {
-                    course.head = Some(head);
+                    plan.head = Some(head);
                     return Ok(());
                 }
             }
@@ -183,9 +184,9 @@ impl RepositoryImport<'_> {
         match head {
             // All of it is here under its name.
             Head::Branch { name } => {
-                course.is_head_told = true;
+                plan.is_head_told = true;
                 done.notes.push(format!(
-                    "the session had {name} checked out, which is not done here: {why}"
+                    "the session had {name} checked out, which is not checked out here: {why}"
                 ));
             }
             Head::Commit { .. } => refuse(why.to_owned()),
@@ -206,16 +207,16 @@ impl RepositoryImport<'_> {
     /// from now on, if it has changed.
     pub(super) fn move_here(
         &self,
-        course: &CheckoutPlan<'_>,
+        plan: &CheckoutPlan<'_>,
         left: &SessionChanges,
         fetched: &Fetched,
         real: &mut RefTargets,
         done: &mut ImportedRepository,
     ) -> Result<Option<Index>, Fault> {
-        let (here, own) = (course.here.as_ref(), course.own);
+        let (here, own) = (plan.here.as_ref(), plan.own);
         let is_moved = own.is_some_and(|(name, new)| real.get(name) != Some(new));
-        let switched = course.head.filter(|head| Some(*head) != here);
-        let (goal, why) = self.goal(course, left, fetched, real)?;
+        let switched = plan.head.filter(|head| Some(*head) != here);
+        let (goal, why) = self.goal(plan, left, fetched, real)?;
         done.not_imported.extend(why.map(|why| NotImported {
             what: "index".into(),
             why,
@@ -228,10 +229,10 @@ impl RepositoryImport<'_> {
         };
         let mut rest = ReadyCheckout::default();
         if is_moved || switched.is_some() || goal.is_some() {
-            match self.join_at_rest(goal, here, switched.is_some())? {
+            match self.make_index_at_rest(goal, here, switched.is_some())? {
                 Ok(joined) => rest = joined,
                 Err(why) => {
-                    refuse_here(
+                    report_refused(
                         &why,
                         own.map(|(name, _)| name).filter(|_| is_moved),
                         switched.is_some(),
@@ -245,7 +246,7 @@ impl RepositoryImport<'_> {
         if let Some(head) = switched {
             SessionStart::note_switch(self.state, self.id, self.at)?;
             if let Err(why) = self.switch_head(head, here, real)? {
-                refuse_here(
+                report_refused(
                     &why,
                     own.map(|(name, _)| name).filter(|_| is_moved),
                     true,
@@ -260,7 +261,7 @@ impl RepositoryImport<'_> {
         {
             return Ok(None);
         }
-        done.head = course.head.map(|head| match head {
+        done.head = plan.head.map(|head| match head {
             Head::Branch { name } => name.to_text(),
             Head::Commit { object } => object.clone(),
         });
@@ -283,18 +284,18 @@ impl RepositoryImport<'_> {
     /// changes stay in the session, if they do.
     fn goal<'l>(
         &self,
-        course: &CheckoutPlan<'_>,
+        plan: &CheckoutPlan<'_>,
         left: &'l SessionChanges,
         fetched: &'l Fetched,
         real: &RefTargets,
     ) -> Result<(Option<IndexGoal<'l>>, Option<String>), Fault> {
-        let here = course.here.as_ref();
-        let stands_for = |head: &Head| match (head, course.own) {
+        let here = plan.here.as_ref();
+        let stands_for = |head: &Head| match (head, plan.own) {
             (Head::Branch { name }, Some((own, new))) if name == own => Some(new.clone()),
             _ => head.commit(real).cloned(),
         };
         let now = here.and_then(|here| here.commit(real));
-        let then = course.head.or(here).and_then(stands_for);
+        let then = plan.head.or(here).and_then(stands_for);
         let start = self.started.head.commit(&self.started.refs);
         let session = left
             .head
@@ -303,17 +304,16 @@ impl RepositoryImport<'_> {
             .commit(&left.bound);
         // Otherwise the index at the session's start is no common base.
         let is_as_at_start =
-            now == start || here == Some(&self.started.head) || course.may_be_switched;
+            now == start || here == Some(&self.started.head) || plan.may_be_switched;
         let from = if is_as_at_start {
             start
         } else {
-            course
-                .own
+            plan.own
                 .and_then(|(name, _)| self.started.refs.get(name))
                 .or(now)
         };
         let other = || {
-            "what is staged belongs to another commit than the one that is checked out here"
+            "the staged changes are based on another commit than the one that is checked out here"
                 .to_owned()
         };
         let is_session = then.as_ref() == session;
@@ -340,7 +340,7 @@ impl RepositoryImport<'_> {
     /// Makes the new index, unless a merge or the like is under way here or something else was
     /// checked out meanwhile. A caller that `switches` the checkout holds the lock of the index
     /// then, as git does.
-    fn join_at_rest(
+    fn make_index_at_rest(
         &self,
         goal: Option<IndexGoal<'_>>,
         here: Option<&Head>,
@@ -376,7 +376,7 @@ impl RepositoryImport<'_> {
         }
         if Head::read(&self.real, &join(&self.private, b"HEAD"))?.as_ref() != here {
             return Ok(Err(
-                "what is checked out was changed here just now; begin again".to_owned(),
+                "the checkout here changed just now; start again".to_owned()
             ));
         }
         Ok(Ok(rest))
@@ -443,7 +443,7 @@ impl RepositoryImport<'_> {
 }
 
 /// Reports why the checkout here stays as it is.
-fn refuse_here(
+fn report_refused(
     why: &str,
     branch: Option<&BytesPath>,
     is_switched: bool,
@@ -466,163 +466,4 @@ fn refuse_here(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::fs;
-    use std::time::Duration;
-
-    use super::super::Import;
-    use super::super::UnreadRepositories;
-    use super::*;
-    use crate::keep::git::import_marker::ImportMarker;
-    use crate::keep::git::refs;
-    use crate::keep::git::sample::ID;
-    use crate::keep::git::sample::Sample;
-    use crate::keep::git::sample::SampleSession;
-    use crate::keep::git::sample::told;
-    use crate::keep::git::untrusted_folder::UntrustedFolder;
-
-    /// Imports a session while the user does something else; returns what was reported and what git
-    /// says then.
-    fn import_while(session: &Work, person: &dyn Fn(&Sample)) -> (Sample, ImportedRepository) {
-        let sample = Sample::new();
-        sample.commit("a", "1\n");
-        sample.git(&["branch", "theirs"]);
-        let in_session = SampleSession::of(sample);
-        session(&in_session);
-        let sample = in_session.end();
-        let scratch = sample.beside("scratch");
-        fs::create_dir(&scratch).expect("made");
-        let state = UntrustedFolder::open(&sample.beside("state")).expect("opens");
-        let places = BTreeMap::from([(
-            ".git".into(),
-            Ok((sample.path(".git"), sample.beside("session"))),
-        )]);
-        let import = Import {
-            id: ID,
-            state: &state,
-            scratch: &scratch,
-            places: &places,
-            budget: Duration::from_secs(60),
-            file_size: u64::MAX,
-            unlooked: &UnreadRepositories::default(),
-        };
-        let start = SessionStart::read(&state, ID)
-            .expect("read")
-            .expect("on record");
-        let index = start.index(&state, ID, 0).expect("read");
-        let place = places
-            .values()
-            .next()
-            .and_then(|place| place.as_ref().ok())
-            .expect("a place");
-        let end = Instant::now() + import.budget;
-        let one = RepositoryImport::open(&import, place, (0, index), end, &start.repositories[0])
-            .expect("opens");
-        let left = SessionChanges::read(
-            &one.session,
-            &one.private,
-            one.id,
-            one.started,
-            one.start_index.as_deref(),
-        )
-        .expect("read");
-        let mut done = ImportedRepository::default();
-        let (first, _) = one.in_order(&left).expect("read");
-        let (mut staging, mut fetched) = (one.staging(&left).expect("made"), Fetched::default());
-        if let Some(staging) = &mut staging {
-            one.fetch_first(staging, &first, &left, &mut fetched, &mut done)
-                .expect("fetched");
-        }
-        let mut real = refs::read(&one.real).expect("read").bound;
-        let course = one
-            .course((&left, &first), &fetched, &real, &mut done)
-            .expect("found");
-        one.move_names(&course.names, &mut real, &mut done)
-            .expect("moved");
-        person(&sample);
-        one.move_here(&course, &left, &fetched, &mut real, &mut done)
-            .expect("moved");
-        let under = ImportMarker {
-            real: &one.real,
-            private: &one.private,
-            state: &state,
-            id: ID,
-            at: 0,
-        };
-        one.remove_own_names(&under).expect("removed");
-        sample.git(&["fsck", "--strict", "--no-dangling"]);
-        assert!(!sample.path(".git/index.podbay-session-1").exists());
-        (sample, done)
-    }
-
-    fn switch(session: &SampleSession) {
-        session.git(&["checkout", "-q", "-b", "new"]);
-    }
-
-    fn commit(session: &SampleSession) {
-        session.sample.commit("b", "1\n");
-    }
-
-    fn status(sample: &Sample) -> String {
-        sample.git(&["status", "--porcelain", "--branch", "--untracked-files=no"])
-    }
-
-    type Work = dyn Fn(&SampleSession);
-
-    #[test]
-    fn a_checkout_by_the_user_during_an_import_stays() {
-        let both = |session: &SampleSession| {
-            switch(session);
-            commit(session);
-        };
-        let detached = |session: &SampleSession| {
-            session.git(&["checkout", "-q", "--detach"]);
-        };
-        let works: [(&Work, &str); 4] = [
-            (&switch, "HEAD: "),
-            (&both, "HEAD: "),
-            (&detached, "HEAD: "),
-            (&commit, "refs/heads/main: is checked out here, "),
-        ];
-        for (at, (work, about)) in works.into_iter().enumerate() {
-            let (sample, done) = import_while(work, &|sample| {
-                sample.git(&["checkout", "-q", "theirs"]);
-            });
-            let told = told(&done);
-            assert!(
-                told.starts_with(about)
-                    && told.contains("what is checked out was changed here just now"),
-                "{at}: {told}"
-            );
-            assert_eq!(
-                (status(&sample).as_str(), done.head, done.index),
-                ("## theirs\n", None, IndexImport::Kept),
-                "{at}"
-            );
-        }
-        for (work, branch) in [(&switch as &Work, "new"), (&both, "new"), (&commit, "main")] {
-            let (sample, done) = import_while(work, &|_| ());
-            assert_eq!(
-                (told(&done), status(&sample)),
-                (String::new(), format!("## {branch}\n")),
-                "left alone, it comes"
-            );
-            assert!(!sample.path(".git/index.lock").exists());
-        }
-    }
-
-    #[test]
-    fn the_checkout_is_not_switched_while_git_locks_the_index() {
-        let (sample, done) = import_while(&switch, &|sample| sample.write(".git/index.lock", ""));
-        assert_eq!(
-            told(&done),
-            "HEAD: yours is locked by another git, which must end first\n"
-        );
-        assert_eq!(status(&sample), "## main\n");
-        assert!(
-            sample.path(".git/index.lock").exists(),
-            "it is somebody else's"
-        );
-    }
-}
+mod tests;

@@ -26,7 +26,7 @@ use podbay_wire::keep::NotImported;
 pub(super) const AT_ONCE: usize = 1000;
 
 /// The reason for what there was no time for.
-const LATE: &str = "there was no more time for it";
+const LATE: &str = "there was no time left for it";
 
 /// What is in the real repository after the fetch.
 #[derive(Debug, Default)]
@@ -208,7 +208,7 @@ impl RepositoryImport<'_> {
                         .flat_map(|(_, whats)| whats)
                         .filter_map(|name| rest.get_key_value(name))
                         .map(|(name, new)| (*name, *new));
-                    let names = self.names_that_come(&names.collect(), &fetched, real, done)?;
+                    let names = self.importable_refs(&names.collect(), &fetched, real, done)?;
                     self.move_names(&names, real, done)
                 });
             if let Err(fault) = moved {
@@ -335,7 +335,7 @@ impl RepositoryImport<'_> {
             .map(|((object, _), at)| format!("update refs/podbay/{id}/{at}\0{object}\0\0"))
             .collect();
         let answer = git
-            .passing()
+            .without_flush()
             .run(&["update-ref", "--stdin", "-z"], held.as_bytes())?;
         Ok(if answer.is_good {
             Ok(())

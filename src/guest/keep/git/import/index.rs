@@ -55,7 +55,7 @@ impl RepositoryImport<'_> {
         if let Some(commit) = left.head.as_ref().and_then(|head| head.commit(&left.bound)) {
             words.extend(["-p", commit]);
         }
-        let commit = git.timeless().run(&words, b"")?;
+        let commit = git.with_fixed_date().run(&words, b"")?;
         let object = refs::object(commit.stdout.trim_ascii());
         Ok(object.ok_or_else(|| commit.problem()))
     }

@@ -75,7 +75,7 @@ impl RepositoryImport<'_> {
                     )
                 }
                 ReachedObject::Unknown => {
-                    "it holds more objects than can be looked through for large ones".to_owned()
+                    "it holds too many objects to search for large ones".to_owned()
                 }
             };
             unseen.push(UnreadRef {

@@ -34,7 +34,7 @@ pub(super) type RefUpdates<'a> = BTreeMap<&'a BytesPath, &'a String>;
 impl RepositoryImport<'_> {
     /// Returns the references that can be imported with their new targets: those that were moved by
     /// the session alone.
-    pub(super) fn names_that_come<'a>(
+    pub(super) fn importable_refs<'a>(
         &self,
         left: &RefUpdates<'a>,
         fetched: &Fetched,
@@ -59,7 +59,7 @@ impl RepositoryImport<'_> {
                 if now != old {
                     let now = now.map_or("deleted", |object| &object[..12]);
                     refuse(format!(
-                        "was moved here meanwhile (it is {now} now); the session's is {}",
+                        "moved here meanwhile (now {now}); the session's is {}",
                         &new[..12]
                     ));
                     continue;
@@ -69,9 +69,7 @@ impl RepositoryImport<'_> {
                     continue;
                 }
                 if rebased.contains(name) {
-                    refuse(
-                        "is being rebased here, and belongs to that until it is done".to_owned(),
-                    );
+                    refuse("is being rebased here; finish or abort that first".to_owned());
                     continue;
                 }
             }
@@ -119,7 +117,7 @@ impl RepositoryImport<'_> {
 
     /// Reports which branches lost commits that they had: the first ones, as far as there is time.
     /// They are imported whatever git answers.
-    pub(super) fn note_left_out(&self, done: &mut ImportedRepository) {
+    pub(super) fn note_lost_commits(&self, done: &mut ImportedRepository) {
         let branches = done
             .moved
             .iter()
@@ -152,7 +150,8 @@ impl RepositoryImport<'_> {
                 };
                 let old = &old[..12];
                 done.notes.push(format!(
-                    "{} leaves out {words} that it had up to {old}; `git branch saved {old}` gets back to there",
+                    "{} lost {words} that it had up to {old}; `git branch saved {old}` restores \
+                    them",
                     moved.name
                 ));
             }
@@ -377,7 +376,7 @@ mod tests {
         );
         let of = |words: &str| {
             vec![format!(
-                "refs/heads/main leaves out {words} that it had up to OLD; `git branch saved OLD` gets back to there"
+                "refs/heads/main lost {words} that it had up to OLD; `git branch saved OLD` restores them"
             )]
         };
         assert_eq!(

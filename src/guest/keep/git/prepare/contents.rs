@@ -40,7 +40,7 @@ impl Preparation<'_> {
         let elsewhere = place.common(b"commondir");
         if place.kind(&elsewhere).is_some() {
             // Git would go to the repository that it names, which was not examined.
-            let problem = "it says that the rest lies in another repository".to_owned();
+            let problem = "it is split between two repositories (`commondir`)".to_owned();
             return Err(GitRefusal::Broken {
                 path: BytesPath::from_bytes(elsewhere),
                 problem,
@@ -61,7 +61,7 @@ impl Preparation<'_> {
                 _ => {
                     return Err(GitRefusal::Broken {
                         path: BytesPath::from_bytes(path),
-                        problem: "it is no folder".to_owned(),
+                        problem: "it is not a folder".to_owned(),
                     });
                 }
             }
@@ -159,7 +159,7 @@ impl Preparation<'_> {
         let text = place.read(&path, MAX_CONFIG)?;
         let text = text.ok_or_else(|| GitRefusal::Broken {
             path: BytesPath::from_bytes(path.clone()),
-            problem: "it is not there".into(),
+            problem: "it is missing".into(),
         })?;
         let parse = |path: &[u8], text: &[u8]| {
             config::parse(text).map_err(|problem| GitRefusal::Broken {

@@ -49,7 +49,7 @@ impl Preparation<'_> {
             if n > MAX_ATTRIBUTES {
                 return Err(unknown(
                     name,
-                    format!("there are more than {MAX_ATTRIBUTES} such files"),
+                    format!("there are more than {MAX_ATTRIBUTES} attributes files"),
                 ));
             }
             self.check_file(settings, name, &join_both(work_tree, name))?;

@@ -106,7 +106,7 @@ fn later_changes_of_the_user_conflict_only_with_later_ones_of_the_session() {
     let done = held.apply(&["kept.txt"], false, false);
     assert_eq!(
         left(&done.applied.conflicts),
-        ["kept.txt was changed by somebody else since"]
+        ["kept.txt was changed by another program since"]
     );
     assert_eq!(held.apply(&["kept.txt"], true, false).applied.merged.n, 1);
     assert_eq!(held.read("kept.txt"), "one\n2\n3\nfour\n5\n");

@@ -125,7 +125,7 @@ fn paths_left_by_a_finished_apply_are_reported_once() {
     );
     assert_eq!(
         left(&done.applied.conflicts),
-        ["f1", "f6"].map(|path| format!("{path} was changed by somebody else since"))
+        ["f1", "f6"].map(|path| format!("{path} was changed by another program since"))
     );
     assert_eq!(done.n_left, 2);
 }

@@ -35,7 +35,7 @@ fn bites(held: &ReviewScene, folder: &str) -> bool {
 fn refused(done: &ReviewApplied) -> Vec<String> {
     left(&done.applied.refused)
         .into_iter()
-        .filter(|line| line.contains("belongs to git"))
+        .filter(|line| line.contains("is in a git folder"))
         .collect()
 }
 

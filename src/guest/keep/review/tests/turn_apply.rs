@@ -236,7 +236,7 @@ fn paths_changed_on_both_sides_stay_pending_and_the_rest_is_applied() {
     );
     assert_eq!(
         left(&ended.applied.conflicts),
-        ["a.txt was changed by somebody else since"]
+        ["a.txt was changed by another program since"]
     );
     assert_eq!(session.in_project("a.txt"), "one\nthe person's\nthree\n");
     // It stays pending, and the session keeps its own.

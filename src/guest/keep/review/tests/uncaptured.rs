@@ -99,7 +99,7 @@ impl ReviewScene {
             "r1",
             wanted,
         )
-        .expect("brought in")
+        .expect("applied")
     }
 
     fn leftovers(&self) -> Vec<String> {
@@ -149,10 +149,10 @@ fn large_files_are_copied_if_the_projects_own_is_unchanged() {
     let done = held.bring_in_with(Some(&held.copy()));
     assert_eq!(
         left(&done.applied.conflicts),
-        ["mine was changed by somebody else since"]
+        ["mine was changed by another program since"]
     );
     let refused = left(&done.applied.refused);
-    let stays = "gone is not held by the snapshot (larger than 64 MiB), so undo could not bring it back, and it stays; remove or replace it by hand";
+    let stays = "gone is not in the snapshot (larger than 64 MiB), so undo could not restore it, and it stays; remove or replace it by hand";
     for words in [
         ".envrc may run on your machine: ",
         stays,
@@ -421,7 +421,7 @@ fn files_without_room_in_the_store_are_reported_and_copied() {
         "r1",
         wanted,
     )
-    .expect("brought in");
+    .expect("applied");
     let refused = left(&done.applied.refused);
     assert_eq!(
         refused[0],
@@ -432,11 +432,10 @@ fn files_without_room_in_the_store_are_reported_and_copied() {
             }
         )
     );
-    let done =
-        apply_from(&bounded, &project, seen(&copy), &state, "r1", wanted).expect("brought in");
+    let done = apply_from(&bounded, &project, seen(&copy), &state, "r1", wanted).expect("applied");
     assert_eq!(
         left(&done.applied.conflicts),
-        ["theirs was changed by somebody else since"]
+        ["theirs was changed by another program since"]
     );
     let read = |name: &str| fs::read(held.scene.path(name)).expect("there");
     assert!(
@@ -498,7 +497,7 @@ fn a_full_disk_is_reported_again_and_the_rest_applied_later() {
     assert!(
         other
             .to_string()
-            .contains("stopped once more: No space left on device"),
+            .contains("stopped again: No space left on device"),
         "{other}"
     );
     held.scene.remove("mine");
