@@ -55,7 +55,11 @@ const READERS: &[(&str, usize, &str)] = &[
         1,
         "files are dated by it; which changed too lately to be remembered as read, at worst one is read again",
     ),
-    ("guest/keep/undo.rs", 1, "the date of a turn, to be read"),
+    (
+        "guest/keep/undo/work.rs",
+        1,
+        "the date of a turn, to be read",
+    ),
     (
         "llm/exchange.rs",
         1,
