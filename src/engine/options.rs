@@ -3,7 +3,7 @@ use serde::Serialize;
 
 use podbay_event::Seconds;
 
-/// How the engine is reached: the section `[engine]`.
+/// How to reach the container engine: the section `[engine]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
@@ -13,15 +13,14 @@ pub struct Options {
     /// Folder with `ca.pem`, `cert.pem` and `key.pem` for a tcp engine with TLS; default:
     /// `DOCKER_CERT_PATH` when `DOCKER_TLS_VERIFY` is set.
     pub cert_path: Option<String>,
-    /// Seconds the engine may take to answer one request.
+    /// Time limit in seconds for one request to the engine.
     pub timeout_s: u64,
-    /// Whether images that are not here may be pulled from a registry.
+    /// Whether missing images may be pulled from a registry.
     pub pull: bool,
-    /// How long a registry may take to say anything; one that says nothing is taken for one that is
-    /// not there.
+    /// How long a registry may take to answer; after that it counts as unreachable.
     pub pull_timeout: Seconds,
-    /// How old the guest program of another Podbay must be, at least, for `podbay gc` to remove it;
-    /// one in use always stays.
+    /// Minimum age at which `podbay gc` removes the guest program of another Podbay build; one in
+    /// use always stays.
     pub keep_guest: Seconds,
     /// `http://` address of the Debian archive that Podbay's own images are made from, such as a
     /// near mirror or a frozen archive; images made from another one are built anew. Not set:

@@ -10,19 +10,18 @@ pub const DEFAULT_IMAGE: &str = "podbay/llama-server";
 /// The hub when none is named.
 pub(super) const HUB: &str = "https://huggingface.co";
 
-/// The model server of our own: the section `[inference]`. With `llm.endpoint` set, none of it is
-/// used.
+/// The model server that Podbay runs: the section `[inference]`. Not used if `llm.endpoint` is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Name of a model (`podbay models list`), `hf:OWNER/REPOSITORY/FILE.gguf`, or path or address
-    /// of a GGUF file. Not set: the largest of the known models that is here and fits the memory,
-    /// else the small one that proves the set-up.
+    /// Name of a model (`podbay models list`), `hf:OWNER/REPOSITORY/FILE.gguf`, or path or URL of a
+    /// GGUF file. Not set: the largest known model that is downloaded and fits the memory, else the
+    /// small one that proves the set-up.
     pub model: Option<String>,
-    /// Tokens the model sees at once. Not set: what the model was made for, at most 32,768, and
-    /// less where memory is short.
+    /// Context length in tokens. Not set: the model's own, at most 32,768, and less if memory is
+    /// short.
     pub context: Option<u32>,
-    /// Processor threads that compute. Not set: one for each core of the engine's machine.
+    /// Compute threads. Not set: one for each core of the engine's machine.
     pub threads: Option<u32>,
     /// Memory of the server. Not set: the model, its context and 768 MiB.
     pub memory: Option<ByteSize>,
@@ -36,15 +35,15 @@ pub struct Options {
     pub publish: bool,
     /// That port; another free one is taken where it is in use.
     pub port: u16,
-    /// After so long without a request the server gives the model's memory back; the next request
+    /// After this long without a request the server frees the model's memory; the next request
     /// waits until it is loaded again. 0: never.
     pub sleep_idle: Seconds,
-    /// How long loading a model may take.
+    /// Time limit for loading a model.
     pub start_timeout: Seconds,
-    /// How long the server may take to say what it serves, once it answers at all.
+    /// Time limit for the server to report its model, once it answers.
     pub probe_timeout: Seconds,
-    /// How long the model may read the fixed beginning of the conversation ahead of the first task;
-    /// 0: not at all.
+    /// How long the model may process the fixed start of the conversation before the first task; 0:
+    /// not at all.
     pub warm_up: Seconds,
     /// Hub that models come from.
     pub hub: String,
@@ -55,12 +54,12 @@ pub struct Options {
     pub catalogue: Option<String>,
     /// Connections at once for one large file.
     pub download_connections: u32,
-    /// How long a download may stand still before it is tried again.
+    /// How long a download may stall before it is retried.
     pub download_timeout: Seconds,
-    /// Bytes a second that a file has to come with, over `download_timeout`: what drips counts as
-    /// standing still. 0: any rate will do.
+    /// Lowest rate of a download in bytes per second, over `download_timeout`; a slower one counts
+    /// as stalled. 0: any rate.
     pub download_slowest: ByteSize,
-    /// How often a download is tried again that does not get on.
+    /// How often a stalled download is retried.
     pub download_retries: u32,
     /// `http://` or `https://` address of a proxy for downloads. Not set: what `HTTPS_PROXY` says.
     pub proxy: Option<String>,

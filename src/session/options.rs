@@ -4,17 +4,17 @@ use serde::Serialize;
 
 use podbay_event::ByteSize;
 
-/// What is kept of a session, and how much of it.
+/// How much of each session is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// What the artifacts of one session may take together; the oldest go first.
+    /// Most bytes of one session's artifacts; the oldest are deleted first.
     pub artifacts_max: ByteSize,
-    /// `events.jsonl` is set aside as `events.jsonl.1` when it is this large.
+    /// `events.jsonl` is rotated to `events.jsonl.1` at this size.
     pub events_max: ByteSize,
-    /// `podbay gc` removes sessions that were not written for so many days; 0 keeps them all.
+    /// `podbay gc` removes sessions not used for this many days; 0 keeps all.
     pub keep_days: u32,
-    /// `podbay gc` keeps so many sessions, those written last; 0 keeps them all.
+    /// `podbay gc` keeps this many sessions, those used last; 0 keeps all.
     pub keep_sessions: u32,
 }
 

@@ -5,43 +5,43 @@ use super::ToolSet;
 use podbay_event::ByteSize;
 use podbay_event::Seconds;
 
-/// What tools the model has and how far they go: the section `[tools]`.
+/// Which tools the model has, and their limits: the section `[tools]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Which tools the model is told of: `small`, `standard` or `full`.
+    /// Which tools are listed for the model: `small`, `standard` or `full`.
     pub set: ToolSet,
-    /// Read-only calls of one answer that run at once.
+    /// Most read-only calls of one answer that run at once.
     pub parallel: u32,
-    /// Time a command gets when the model does not say.
+    /// Time limit of a command if the model gives none.
     pub bash_timeout: Seconds,
-    /// The most time the model may ask for.
+    /// Longest time limit that the model may ask for.
     pub bash_timeout_max: Seconds,
-    /// Between asking a command that ran too long to end and killing it.
+    /// Time between TERM and KILL for a command that timed out.
     pub bash_grace: Seconds,
     /// Most characters of a command's output that the model reads.
     pub bash_output: ByteSize,
-    /// Output of a command that is sent while it runs; of what follows only the end is kept.
+    /// Most output of a command that is streamed while it runs; of the rest only the end is kept.
     pub bash_stream: ByteSize,
     /// How much of the end is kept.
     pub bash_tail: ByteSize,
-    /// Lines that `read_file` returns when the model does not say.
+    /// Lines that `read_file` returns if the model gives no number.
     pub read_lines: u64,
     /// Most bytes that `read_file` returns.
     pub read_bytes: ByteSize,
-    /// Results of `grep` and `glob` when the model does not say.
+    /// Results of `grep` and `glob` if the model gives no number.
     pub search_results: u32,
-    /// The most results it may ask for.
+    /// Most results that the model may ask for.
     pub search_results_max: u32,
-    /// How long `grep` searches.
+    /// Time limit of `grep`.
     pub search_timeout: Seconds,
-    /// Entries that `list_directory` returns when the model does not say.
+    /// Entries that `list_directory` returns if the model gives no number.
     pub list_entries: u32,
     /// Share of the model's window that one result may take, in percent.
     pub result_percent: u8,
     /// A result over this size, other than what `read_file` shows, is also kept as an artifact.
     pub artifact_threshold: ByteSize,
-    /// How long a file tool may take.
+    /// Time limit of a file tool.
     pub file_timeout: Seconds,
 }
 

@@ -1,4 +1,4 @@
-//! The section `[hooks]`, in the two shapes in which people write such lists.
+//! The section `[hooks]`, in both accepted formats.
 
 use std::fmt;
 
@@ -13,36 +13,36 @@ use serde::de::value::MapAccessDeserializer;
 use super::placeholder;
 use podbay_event::Seconds;
 
-/// Commands of the person's own at certain moments of a session: the section `[hooks]`.
+/// Commands of your own at certain moments of a session: the section `[hooks]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct HookOptions {
-    /// Before the first task of a session, also of one that is gone on with; what it prints is told
-    /// to the model.
+    /// Before the first task of a session, also of a resumed one; its output is added for the
+    /// model.
     #[serde(deserialize_with = "hooks")]
     pub session_start: Vec<Hook>,
-    /// Before a task or message of the person reaches the model; it can hold it back, and what it
-    /// prints is told to the model.
+    /// Before a task or message of yours is sent to the model; it can block it, and its output is
+    /// added for the model.
     #[serde(deserialize_with = "hooks")]
     pub user_prompt: Vec<Hook>,
-    /// Before a tool call that was allowed; it can hold it back.
+    /// Before a tool call that was allowed; it can block it.
     #[serde(deserialize_with = "hooks")]
     pub pre_tool_use: Vec<Hook>,
-    /// After a tool call; nobody waits for it.
+    /// After a tool call, in the background.
     #[serde(deserialize_with = "hooks")]
     pub post_tool_use: Vec<Hook>,
-    /// Before a summary takes the place of the conversation so far.
+    /// Before the conversation is compacted.
     #[serde(deserialize_with = "hooks")]
     pub pre_compact: Vec<Hook>,
-    /// After each task or message of the person is done with.
+    /// After each task or message of yours is done.
     #[serde(deserialize_with = "hooks")]
     pub stop: Vec<Hook>,
-    /// Time a hook gets that says nothing else.
+    /// Time limit of a hook without its own.
     pub timeout: Seconds,
-    /// What holds back a call or a message: `nonzero`, every exit code but 0, or `exit2`, that one
-    /// alone.
+    /// Which exit codes block a call or a message: `nonzero`, every code but 0, or `exit2`, that
+    /// one alone.
     pub block_on: BlockOn,
-    /// Whether a hook that took too long held its call back (`block`) or let it through (`pass`).
+    /// Whether a hook that timed out blocks its call (`block`) or lets it pass (`pass`).
     pub on_timeout: OnTimeout,
 }
 
@@ -63,8 +63,8 @@ impl Default for HookOptions {
 }
 
 impl HookOptions {
-    /// Returns the keys with a command that may not run, and why: what the model wrote could do
-    /// more in it than stand there.
+    /// Returns the keys of hooks that must not run, with the reasons: the model's text could run as
+    /// a command there.
     pub fn mistakes(&self) -> Vec<(String, String)> {
         let moments = [
             ("session_start", &self.session_start),
@@ -86,7 +86,7 @@ impl HookOptions {
     }
 }
 
-/// One command and when it runs.
+/// One command, and when it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hook {
     /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, as words outside
@@ -94,20 +94,20 @@ pub struct Hook {
     pub run: String,
     #[serde(default, rename = "if")]
     pub condition: Condition,
-    /// `sandbox`, or `host`: the person's own machine, which no project's settings may ask for.
+    /// `sandbox`, or `host`: your own machine, which no project's settings may ask for.
     #[serde(default, rename = "where")]
     pub place: HookPlace,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
 }
 
-/// Of which calls a hook is told. It saves starting programs; to forbid something there are rules.
+/// Which calls a hook runs for. It saves processes; to forbid something, use rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Condition {
     /// A tool's name, or `*`.
     pub tool: String,
-    /// What the call's arguments hold: as text of one of them, or as JSON.
+    /// Text that the call's arguments must contain: in one of them, or in their JSON.
     #[serde(alias = "inputContains")]
     pub input_contains: String,
 }
@@ -133,7 +133,7 @@ pub enum HookPlace {
     Host,
 }
 
-/// Which exit codes hold back.
+/// Which exit codes block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockOn {
@@ -141,7 +141,7 @@ pub enum BlockOn {
     Exit2,
 }
 
-/// What a hook that took too long does.
+/// What a hook that timed out does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
@@ -149,7 +149,7 @@ pub enum OnTimeout {
     Pass,
 }
 
-/// Reads a list of tables, or a table of commands by the tool's name in which `*` comes last.
+/// Parses a list of tables, or a table of commands by tool name, in which `*` comes last.
 fn hooks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Hook>, D::Error> {
     struct Either;
 
