@@ -778,7 +778,7 @@ mod tests {
     use podbay_wire::keep::SecretPath;
 
     #[test]
-    fn what_the_session_took_away_is_told_from_what_the_person_did() {
+    fn deletions_by_the_session_and_by_the_user_are_distinguished() {
         let place = tempfile::tempdir().expect("a folder");
         for name in ["moved.env", "kept.env"] {
             fs::write(place.path().join(name), "A=1").expect("written");

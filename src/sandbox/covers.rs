@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_covered_is_held_in_place_by_the_folders_above_it() {
+    fn folders_above_masks_are_mounted_onto_themselves() {
         let (covers, warnings) = Covers::of(&found(
             &["d/.env", ".github/deep/.env"],
             &["a/b/.vscode", ".github", "a/c/.envrc"],
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn in_what_is_hidden_as_a_whole_nothing_is_covered() {
+    fn nothing_is_masked_below_a_masked_folder() {
         let mut found = found(
             &["shared/.env", "shared.env"],
             &["shared/.vscode", ".github"],
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_meanwhile_is_told_but_for_settings_of_repositories() {
+    fn new_masks_are_reported_without_repository_settings() {
         let (before, _) = Covers::of(&found(&[".env"], &[]));
         let (now, _) = Covers::of(&found(&[".env", "a/.env", "sub/.git/config"], &[]));
         assert_eq!(now.newly_hidden(&before), ["a/.env"]);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_covered_is_said() {
+    fn paths_that_cannot_be_masked_are_reported() {
         let many: Vec<String> = (0..70)
             .map(|number| format!("{number:02}/.vscode"))
             .collect();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_that_of_the_very_project() {
+    fn remembered_masks_belong_to_the_same_project() {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record {
             file: folder.path().join("1-2.json"),
@@ -496,7 +496,7 @@ mod tests {
         assert_eq!(record.read(&by(&[]).auto_run), Covers::default());
     }
     #[test]
-    fn what_a_pattern_made_read_only_that_is_gone_from_the_settings_is_forgotten() {
+    fn masks_of_a_removed_pattern_are_forgotten() {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record {
             file: folder.path().join("1-2.json"),
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn that_all_was_looked_through_is_remembered_for_the_same_patterns() {
+    fn a_complete_search_is_remembered_for_its_patterns() {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record {
             file: folder.path().join("1-2.json"),

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_hidden_file_went_is_told_and_what_editors_do_is_not() {
+    fn renames_of_masked_files_are_found_and_editor_saves_are_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = fs::canonicalize(folder.path()).expect("a path");
         let project = root.join("project");

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_late_is_said_with_the_reason() {
+    fn late_masks_are_reported_with_the_reason() {
         let paths = |n: usize| {
             (0..n)
                 .map(|number| format!("{number}/.env"))

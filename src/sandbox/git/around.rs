@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_of_a_repository_that_the_project_is_a_folder_of_lead_into_it() {
+    fn settings_of_a_surrounding_repository_are_obeyed_in_the_project() {
         let place = Place::new();
         let project = place.project("repo/a/sub");
         let root = place.root.display().to_string();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_of_a_submodule_lead_into_it_and_so_do_those_of_what_it_belongs_to() {
+    fn settings_of_a_submodule_and_its_superproject_are_obeyed() {
         let place = Place::new();
         place.repository("super/.git", &hooks("sm/above"));
         place.repository(

@@ -447,7 +447,7 @@ mod tests {
     use podbay_wire::keep::RunTrigger;
 
     #[test]
-    fn what_is_the_persons_now_and_what_is_not_is_told_apart() {
+    fn imported_and_remaining_git_changes_are_reported_separately() {
         let moved = |name: &str, old: Option<&str>| MovedRef {
             name: name.into(),
             old: old.map(|digit| digit.repeat(40)),
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_has_the_name_of_a_repository_on_its_way_is_not_called_one() {
+    fn a_path_that_imitates_a_moved_repository_is_not_called_one() {
         let said = |path: &str| {
             let mut aside = MovedOutRepository::at(&path.into());
             aside.kept = Some("s-0".into());
@@ -690,7 +690,7 @@ mod tests {
         );
     }
     #[test]
-    fn what_may_run_of_an_earlier_session_is_said_and_the_rest_counted() {
+    fn auto_run_files_of_an_earlier_session_are_listed_and_bounded() {
         assert_eq!(Ended::default().told_what_may_run(), None);
         let of = |n: usize| MayRun {
             path: format!("{n}/Makefile").as_str().into(),

@@ -54,7 +54,7 @@ mod tests {
     use podbay_event::SessionId;
 
     #[test]
-    fn only_what_nobody_waits_for_is_left() {
+    fn only_git_folders_without_a_pending_review_are_left() {
         let [over, reviewed, running] = [(); 3].map(|()| SessionId::random());
         let volume =
             |name: &str, role, session: &SessionId, owner: Option<Owner>| Leftover::Volume {

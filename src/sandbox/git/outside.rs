@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_outside_that_a_file_below_the_top_leads_to_are_read_on_the_host() {
+    fn settings_outside_the_project_are_read_on_the_host() {
         let place = Place::new();
         let hooks = "[core]\n\thooksPath = hk\n[filter \"f\"]\n\tclean = tools/clean %f\n";
         let none = (Vec::<String>::new(), Vec::<String>::new());

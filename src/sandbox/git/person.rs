@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_person_is_who_their_own_settings_say() {
+    fn the_users_identity_comes_from_their_own_settings() {
         let place = tempfile::tempdir().expect("a folder");
         let said = || {
             let identity = person(Some(place.path()), Some(place.path()), None)
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn how_lines_end_comes_from_the_settings_that_say_it_first() {
+    fn line_ends_come_from_the_first_settings_that_set_them() {
         let place = tempfile::tempdir().expect("a folder");
         let write =
             |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_what_is_ignored_come_from_where_the_settings_say() {
+    fn global_ignore_rules_are_read_from_the_configured_file() {
         let place = tempfile::tempdir().expect("a folder");
         let ignored = || person(Some(place.path()), Some(place.path()), None).ignored;
         assert_eq!(ignored(), "");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_of_all_settings_are_known_and_where_there_may_be_more_is_said() {
+    fn filters_of_all_settings_are_found_and_unknown_ones_reported() {
         let place = tempfile::tempdir().expect("a folder");
         let known = || {
             let person = person(Some(place.path()), Some(place.path()), Some(place.path()));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_for_all_repositories_are_read_where_the_settings_say_they_are() {
+    fn global_attributes_are_read_from_the_configured_file() {
         let place = tempfile::tempdir().expect("a folder");
         let write =
             |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");

@@ -563,7 +563,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_git_cannot_even_read_that_is_said() {
+    fn a_session_in_which_git_cannot_read_is_reported() {
         let said = |path: &str, refusal: GitRefusal| {
             let repositories = vec![PreparedRepository::refused(&path.into(), refusal)];
             told(&PreparedGit {
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_git_tracks_of_what_is_hidden_is_known_by_its_path_in_the_project() {
+    async fn tracked_masked_files_are_known_by_their_project_path() {
         let repository = |path: &str, hidden: &[&str]| PreparedRepository {
             hidden: hidden.iter().map(|&path| BytesPath::from(path)).collect(),
             refused: None,
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_repositories_some_are_named_and_the_rest_is_counted() {
+    fn many_repositories_are_named_up_to_a_bound() {
         let refused = |n: usize| {
             PreparedRepository::refused(
                 &format!("{n}/.git").as_str().into(),

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_a_linked_worktree_and_all_else_are_told_apart() {
+    fn kinds_of_dot_git_are_distinguished() {
         let place = tempfile::tempdir().expect("a folder");
         let root = fs::canonicalize(place.path()).expect("a path");
         let project = root.join("project");
