@@ -361,7 +361,7 @@ mod tests {
     fn with_a_listener_outside_only_the_exit_stop_option_is_refused() {
         alone(|| {
             let listener = apply(Tracing::Own, AskedCalls::default()).expect("applied");
-            assert!(listener.is_some(), "nobody else is asked");
+            assert!(listener.is_some(), "no other listener exists");
             assert_eq!(
                 (trace(0), called(LANDLOCK[0], [-1; 4])),
                 (Errno::ESRCH, Errno::ENOSYS)

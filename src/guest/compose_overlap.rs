@@ -55,7 +55,7 @@ fn judge(table: &str, project: &Path, compose: &Path) -> Option<String> {
             .any(|mounted| Path::new(&mounted.at) == folder)
         {
             return Some(format!(
-                "{what} is not mounted at {}, so where it lies cannot be seen",
+                "{what} is not mounted at {}, so its place cannot be determined",
                 folder.display()
             ));
         }

@@ -66,7 +66,7 @@ impl Directories {
                 self.lock().clone_from(&self.root_path);
                 let fd = self.open_root()?;
                 let note = format!(
-                    "the directory {gone} cannot be used any more ({}); the command ran in {}",
+                    "the directory {gone} is no longer usable ({}); the command ran in {}",
                     errno.desc(),
                     self.root_text()
                 );

@@ -76,6 +76,6 @@ mod tests {
         );
         child.kill().expect("ended");
         child.wait().expect("taken");
-        assert!(!is_older(own, started), "nobody knows of who is gone");
+        assert!(!is_older(own, started), "a gone process is never older");
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn signals() -> io::Result<SignalFd> {
 pub(super) fn told_to_end(signals: &SignalFd) -> bool {
     let mut told = false;
     while let Ok(Some(signal)) = signals.read_signal() {
-        rescue::heard(&signal);
+        rescue::note_signal(&signal);
         let ends = [libc::SIGTERM, libc::SIGINT].contains(&(signal.ssi_signo as i32));
         // A sender without a pid in this namespace is outside. Commands can send the signal too,
         // but with a pid; other ways to send one have another code, or are denied by the filter on

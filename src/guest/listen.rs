@@ -69,7 +69,7 @@ pub(super) fn run(
 ) -> io::Result<()> {
     if std::process::id() != 1 {
         return Err(io::Error::other(
-            "only the first process of a sandbox can tell who comes from outside",
+            "only PID 1 of a sandbox can tell which peers come from outside",
         ));
     }
     let mut door = NamedSocket::open(socket)?;
@@ -95,7 +95,7 @@ pub(super) fn run(
             {
                 door.close();
                 return Err(io::Error::other(
-                    "something in this sandbox cannot be ended, so all of it ends",
+                    "a process in this sandbox cannot be ended, so the sandbox ends",
                 ));
             }
         }

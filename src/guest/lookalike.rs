@@ -45,30 +45,30 @@ pub(crate) fn normalize_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn composed(text: &str) -> String {
-    let mut normalize = String::with_capacity(text.len());
+    let mut normalized = String::with_capacity(text.len());
     for letter in text.nfc() {
         match letter {
-            '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' => normalize.push('-'),
-            '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' => normalize.push('\''),
-            '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{2036}' => normalize.push('"'),
+            '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' => normalized.push('-'),
+            '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' => normalized.push('\''),
+            '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{2036}' => normalized.push('"'),
             '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
-                normalize.push(' ');
+                normalized.push(' ');
             }
-            '\u{2026}' => normalize.push_str("..."),
+            '\u{2026}' => normalized.push_str("..."),
             // Fullwidth forms of ASCII characters.
             '\u{ff01}'..='\u{ff5e}' => {
-                normalize.extend(char::from_u32(letter as u32 - 0xff01 + 0x21));
+                normalized.extend(char::from_u32(letter as u32 - 0xff01 + 0x21));
             }
             '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}' => {}
-            other => normalize.push(other),
+            other => normalized.push(other),
         }
     }
-    normalize
+    normalized
 }
 
 /// A text and its normalized form, with positions mapped back to the text. `\r\n` becomes `\n`.
 #[derive(Debug)]
-pub(crate) struct Plain {
+pub(crate) struct NormalizedText {
     pub(crate) text: String,
     pieces: Vec<Piece>,
     length: usize,
@@ -77,15 +77,15 @@ pub(crate) struct Plain {
 /// A piece of both.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    normalize: usize,
+    normalized: usize,
     original: usize,
     /// Equal bytes in both; otherwise one letter with its combining marks.
     same: bool,
 }
 
-impl Plain {
+impl NormalizedText {
     pub(crate) fn of(text: &str) -> Self {
-        let mut normalize = Self {
+        let mut normalized = Self {
             text: String::with_capacity(text.len()),
             pieces: Vec::new(),
             length: text.len(),
@@ -102,7 +102,7 @@ impl Plain {
                 run
             };
             if run > 0 && first.is_ascii() && first != '\r' {
-                normalize.push(at, &text[at..at + run], true);
+                normalized.push(at, &text[at..at + run], true);
                 at += run;
                 continue;
             }
@@ -114,19 +114,19 @@ impl Plain {
                 .map_or(rest.len(), |(end, _)| end);
             let letter = &rest[..end];
             if rest.starts_with("\r\n") {
-                normalize.push(at, "\n", false);
+                normalized.push(at, "\n", false);
                 at += 2;
             } else {
-                normalize.push(at, &composed(letter), false);
+                normalized.push(at, &composed(letter), false);
                 at += end;
             }
         }
-        normalize
+        normalized
     }
 
     fn push(&mut self, original: usize, text: &str, same: bool) {
         self.pieces.push(Piece {
-            normalize: self.text.len(),
+            normalized: self.text.len(),
             original,
             same,
         });
@@ -135,29 +135,29 @@ impl Plain {
 
     /// Returns the position in the text where something begins at this position of the normalized
     /// form; `None` within a letter.
-    pub(crate) fn begin(&self, normalize: usize) -> Option<usize> {
+    pub(crate) fn begin(&self, normalized: usize) -> Option<usize> {
         let last = self
             .pieces
-            .partition_point(|piece| piece.normalize <= normalize)
+            .partition_point(|piece| piece.normalized <= normalized)
             .checked_sub(1)?;
         // Behind zero-width characters.
-        self.within(last, normalize)
+        self.within(last, normalized)
     }
 
     /// Returns the position in the text where something ends at this position of the normalized
     /// form; `None` within a letter.
-    pub(crate) fn end(&self, normalize: usize) -> Option<usize> {
+    pub(crate) fn end(&self, normalized: usize) -> Option<usize> {
         let first = self
             .pieces
-            .partition_point(|piece| piece.normalize < normalize);
+            .partition_point(|piece| piece.normalized < normalized);
         match self.pieces.get(first) {
-            Some(piece) if piece.normalize == normalize => Some(piece.original),
-            _ if normalize == self.text.len()
+            Some(piece) if piece.normalized == normalized => Some(piece.original),
+            _ if normalized == self.text.len()
                 && !self.pieces.last().is_some_and(|piece| piece.same) =>
             {
                 Some(self.length)
             }
-            _ => self.within(first.checked_sub(1)?, normalize),
+            _ => self.within(first.checked_sub(1)?, normalized),
         }
     }
 
@@ -172,13 +172,13 @@ impl Plain {
             || piece.is_some_and(|piece| piece.same || piece.original == original)
     }
 
-    fn within(&self, piece: usize, normalize: usize) -> Option<usize> {
+    fn within(&self, piece: usize, normalized: usize) -> Option<usize> {
         let Piece {
-            normalize: begin,
+            normalized: begin,
             original,
             same,
         } = self.pieces[piece];
-        (same || begin == normalize).then(|| original + (normalize - begin))
+        (same || begin == normalized).then(|| original + (normalized - begin))
     }
 }
 
@@ -205,10 +205,10 @@ mod tests {
             ("\u{1112}\u{1161}\u{11ab}", "\u{d55c}"),
             ("\u{ff08}\u{ff21}\u{ff09}\u{2026}", "(A)..."),
             ("a\u{200b}b\u{ad}c", "abc"),
-            ("normalize \t", "normalize \t"),
+            ("plain \t", "plain \t"),
         ] {
             assert_eq!(normalize(text), expected, "{text}");
-            assert_eq!(Plain::of(text).text, expected, "{text}");
+            assert_eq!(NormalizedText::of(text).text, expected, "{text}");
         }
         assert_eq!(normalize_bytes(b" \xffa "), &b" \xffa "[..]);
     }
@@ -244,26 +244,26 @@ mod tests {
     #[test]
     fn positions_map_back_to_the_text() {
         let text = "a\u{301}b \u{200b}\u{201c}c\u{201d}\r\nd";
-        let normalize = Plain::of(text);
-        assert_eq!(normalize.text, "\u{e1}b \"c\"\nd");
+        let normalized = NormalizedText::of(text);
+        assert_eq!(normalized.text, "\u{e1}b \"c\"\nd");
         let place = |wanted: &str| {
-            let at = normalize.text.find(wanted).expect("is there");
-            normalize
+            let at = normalized.text.find(wanted).expect("is there");
+            normalized
                 .begin(at)
-                .zip(normalize.end(at + wanted.len()))
+                .zip(normalized.end(at + wanted.len()))
                 .map(|(begin, end)| &text[begin..end])
         };
         assert_eq!(place("\u{e1}"), Some("a\u{301}"));
         assert_eq!(place("b "), Some("b "));
         assert_eq!(place("\"c\""), Some("\u{201c}c\u{201d}"));
         assert_eq!(place("\"\nd"), Some("\u{201d}\r\nd"));
-        assert_eq!(normalize.begin(1), None, "within a letter");
+        assert_eq!(normalized.begin(1), None, "within a letter");
     }
 
     proptest! {
         #[test]
         fn pieces_come_to_the_same_as_the_whole(text in "[a-c\r\n \u{301}\u{e9}\u{2019}\u{200b}\u{1161}\u{1112}\u{11ab}\u{2026}]{0,12}") {
-            let pieces = Plain::of(&text);
+            let pieces = NormalizedText::of(&text);
             let whole = text.replace("\r\n", "\n");
             prop_assert_eq!(&pieces.text, &*normalize(&whole));
             prop_assert!(pieces.end(pieces.text.len()).is_some_and(|end| end <= text.len()));

@@ -343,7 +343,7 @@ mod tests {
         let mut waiting = {
             let was_done = Arc::clone(&was_done);
             pool.begin(JobKind::Long, move || {
-                was_done.store(true, Ordering::Relaxed)
+                was_done.store(true, Ordering::Relaxed);
             })
         };
         assert!(waiting.take_back(), "no thread is left to it");

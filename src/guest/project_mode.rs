@@ -55,7 +55,7 @@ impl ProjectMode {
         // for less. It is a mount point, so nothing replaces it.
         fs::set_permissions(&self.path, Permissions::from_mode(open)).ok()?;
         Some(format!(
-            "the project's own folder was closed to its owner (mode {mode:04o}); it has mode {open:04o} now, or nobody could look at it"
+            "the owner's access to the project's folder was removed (mode {mode:04o}); mode {open:04o} was restored, or it could not be read any more"
         ))
     }
 }

@@ -123,7 +123,7 @@ fn wake(pids: &[i32]) {
 
 /// Handles PID 1's signal that it has killed the commands of this process. No other process can
 /// send it with that pid.
-pub(super) fn heard(signal: &siginfo) {
+pub(super) fn note_signal(signal: &siginfo) {
     if signal.ssi_signo == libc::SIGURG as u32
         && signal.ssi_code == libc::SI_USER
         && signal.ssi_pid == 1
@@ -154,18 +154,18 @@ mod tests {
         nix::sys::signal::raise(Signal::SIGURG).expect("sent");
         let mut signal = signals.read_signal().expect("read").expect("one waits");
         let before = n_ended();
-        heard(&signal);
+        note_signal(&signal);
         assert_eq!(n_ended(), before, "from this process");
         signal.ssi_pid = 1;
         signal.ssi_code = libc::SI_QUEUE;
-        heard(&signal);
+        note_signal(&signal);
         assert_eq!(
             n_ended(),
             before,
-            "anybody can write a number into a signal that is queued"
+            "any process can fake the sender of a queued signal"
         );
         signal.ssi_code = libc::SI_USER;
-        heard(&signal);
+        note_signal(&signal);
         assert_eq!(n_ended(), before + 1);
     }
 

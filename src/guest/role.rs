@@ -1,13 +1,13 @@
 //! The roles of the guest's processes, and the order in which a process starts.
 //!
-//! | role | who | ends |
+//! | role | process | ends |
 //! | --- | --- | --- |
-//! | `serve` | PID 1 of a one-shot box, or started by the engine beside `init` | at the end of its input |
+//! | `serve` | PID 1 of a one-shot sandbox, or started by the engine beside `init` | at the end of its input |
 //! | `init` | PID 1 of `podbay up` | without controllers for the time of the lease |
-//! | `listen` | PID 1 of a box that compose keeps | at a TERM from outside |
+//! | `listen` | PID 1 of a sandbox that compose keeps | at a TERM from outside |
 //! | `keep` | PID 1 of the keeper | at the end of its input |
-//! | `prepare` | nobody's box: fills the volumes that such a box stands on | when it is done |
-//! | `attack` | a command of `podbay doctor --attack` | when it has found out |
+//! | `prepare` | a container that fills the volumes of such a sandbox | when it is done |
+//! | `attack` | a command of `podbay doctor --attack` | when it has its finding |
 //! | `spawner` | tests only: elsewhere `serve` forks it | at the end of its socket |
 //!
 //! The order matters: no other process may read this one before it holds anything; signals are
@@ -464,78 +464,4 @@ fn take_environment() -> Vec<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_of_a_newer_compose_file_is_reported_as_such() {
-        let told = |words: &[&str]| {
-            parse(words.iter().map(OsString::from))
-                .err()
-                .unwrap_or_default()
-        };
-        for step in STEPS {
-            let value = if step == "--check" {
-                "1000:/x"
-            } else {
-                "models:/x"
-            };
-            assert_eq!(
-                told(&["prepare", "--apart", "/a:/b", step, value]),
-                "",
-                "{step}"
-            );
-            assert!(
-                told(&["prepare", "--apart", "/a:/b", step]).starts_with("usage:"),
-                "{step} without what it is about"
-            );
-        }
-        let error = told(&["prepare", "--open", "/x", "--seal", "/y"]);
-        assert!(
-            error.contains("no step `--seal`")
-                && error.contains("older than compose.yaml")
-                && error.contains("podbay images build"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn an_older_compose_file_without_the_projects_place_gets_no_guest() {
-        let told = |words: &[&str]| {
-            parse(words.iter().map(OsString::from))
-                .err()
-                .unwrap_or_default()
-        };
-        for words in [
-            &["prepare", "--install", "/x"][..],
-            &[
-                "prepare",
-                "--open",
-                "/y",
-                "--install",
-                "/x",
-                "--apart",
-                "/a:/b",
-            ],
-        ] {
-            let error = told(words);
-            assert!(
-                error.contains("`--apart` before `--install`") && error.contains("podbay init"),
-                "{error}"
-            );
-        }
-        assert_eq!(
-            told(&[
-                "prepare",
-                "--apart",
-                "/a:/b",
-                "--open",
-                "/y",
-                "--install",
-                "/x"
-            ]),
-            ""
-        );
-        assert_eq!(told(&["prepare", "--key", "/x"]), "");
-    }
-}
+mod tests;

@@ -110,7 +110,7 @@ impl Root {
             None => (String::new(), "name the path itself".to_owned()),
         };
         let problem = format!(
-            "is a symbolic link, or leads through one{to}, and what may be done is said of paths by their names here, by rules or by a person: {remedy}"
+            "is a symbolic link, or leads through one{to}, and this call may use only paths without links, because rules or the user decide by name: {remedy}"
         );
         Fault::Refused {
             path: path.clone(),

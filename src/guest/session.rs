@@ -113,7 +113,7 @@ pub(super) struct Session {
     /// The files that the rules of the last calls name.
     pub(super) programs: Arc<KnownPrograms>,
     workspace: Arc<Workspace>,
-    own_folder: ProjectMode,
+    project_mode: ProjectMode,
     pool: Pool,
     background: Mutex<Vec<Background>>,
     /// Notes for the next command's result.
@@ -158,7 +158,7 @@ impl Session {
             is_overlay: is_overlay(&setup.workspace),
             programs: Arc::default(),
             workspace: Arc::new(Workspace::open(&setup.workspace)?),
-            own_folder: ProjectMode::of(&setup.workspace),
+            project_mode: ProjectMode::of(&setup.workspace),
             pool: Pool::start()?,
             background: Mutex::default(),
             notices: Mutex::default(),
@@ -321,7 +321,7 @@ impl Session {
             let room = FreeSpace::of(path).filter(FreeSpace::is_full)?;
             let files = if room.all_files > 0 { format!(" in {} files", room.all_files) } else { String::new() };
             Some(format!(
-                "{} is full: it holds {} MiB{files} at most; if that is why it failed, remove some there",
+                "{} is full: it holds {} MiB{files} at most; if that is why it failed, remove files there",
                 path.display(),
                 room.all_bytes >> 20
             ))
@@ -485,7 +485,7 @@ impl Session {
     /// Restores access to the project's folder if a command removed it; the next command reports
     /// it.
     pub(super) fn keep_open(&self) {
-        self.own_folder
+        self.project_mode
             .restore()
             .into_iter()
             .for_each(|said| self.tell(said));
@@ -543,7 +543,7 @@ impl Session {
             .filter_map(|supervisor| self.jobs.named(supervisor))
             .collect();
         format!(
-            "no process is free, and {} could not be ended within {} s",
+            "the process table is full, and {} could not be ended within {} s",
             names.join(", "),
             BACKGROUND_ENDS.as_secs()
         )

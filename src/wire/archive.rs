@@ -3,16 +3,16 @@ use serde::Serialize;
 
 use super::BytesPath;
 
-/// Packs files into an archive, takes them out, or says what is in it. Its name says of which kind
-/// it is.
+/// Packs files into an archive, unpacks one, or lists its contents. The archive's extension tells
+/// its format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
     pub action: ArchiveAction,
     pub archive: BytesPath,
-    /// Entries that are listed at the most.
+    /// Most entries that are listed.
     pub max_entries: u32,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
 }
 
@@ -24,7 +24,7 @@ pub enum ArchiveAction {
     Create {
         source: BytesPath,
     },
-    /// Nothing that is there is replaced.
+    /// Existing files are never replaced.
     Extract {
         into: BytesPath,
     },

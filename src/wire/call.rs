@@ -10,7 +10,7 @@ use super::Known;
 use super::Processes;
 use super::WriteGate;
 
-/// One thing to do in the box.
+/// A call: one thing to do in the sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Call {
@@ -35,20 +35,19 @@ pub enum Call {
     Cd(Cd),
     Processes(Processes),
     Bash(Bash),
-    /// A command of the person's own (`podbay sh`), with its input and, where asked for, a
-    /// terminal.
+    /// A command of the user's own (`podbay sh`), with its input and, where requested, a terminal.
     Exec(Exec),
-    /// A command that the person's settings tie to a moment of a session.
+    /// A command that the user's settings attach to a moment of a session.
     Hook(Hook),
-    /// The same, through no symbolic link: whoever allowed it saw the paths that it names, and
-    /// those alone.
+    /// A call in which no symbolic link is followed: its approval covers only the paths that it
+    /// names.
     ByName {
         call: Box<Call>,
     },
 }
 
 impl Call {
-    /// Returns the call itself, by name or not.
+    /// Returns the call itself, without [`Call::ByName`].
     pub fn plain(&self) -> &Self {
         match self {
             Self::ByName { call } => call.plain(),
@@ -57,39 +56,39 @@ impl Call {
     }
 }
 
-/// Reads a page of one file, or the first page of each file a cursor stands for.
+/// Reads a page of one file, or the first page of each file of a cursor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadFile {
-    /// Which file; `None` only together with `cursor`.
+    /// The file; `None` only together with `cursor`.
     pub path: Option<BytesPath>,
-    /// First line wanted, counted from 1.
+    /// First line, counted from 1.
     pub offset: u64,
-    /// How many lines at the most.
+    /// Most lines.
     pub limit: u64,
-    /// How many bytes of text at the most, over all files.
+    /// Most bytes of text, over all files.
     pub max_bytes: u64,
-    /// A cursor that `grep` or `glob` gave out: reads the next files it stands for.
+    /// A cursor that `grep` or `glob` returned: reads its next files.
     pub cursor: Option<String>,
     /// How many files of the cursor to read.
     pub max_files: u32,
-    /// Whether an image is wanted as it is; without it, and through a cursor, one is a fault.
+    /// Whether an image is returned as it is; otherwise, and through a cursor, an image is a fault.
     #[serde(default)]
     pub images: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
 }
 
-/// Writes a whole file, or appends to it. Parent folders are made.
+/// Writes a whole file, or appends to it. Parent folders are created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WriteFile {
     pub path: BytesPath,
     pub content: String,
     pub append: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
@@ -100,13 +99,13 @@ pub struct EditFile {
     pub path: BytesPath,
     /// Applied in order, each on the result of the one before.
     pub edits: Vec<Replacement>,
-    /// Makes the file from the first `new_string` where it does not exist and the first
+    /// Creates the file from the first `new_string` where it does not exist and the first
     /// `old_string` is empty.
     pub create_if_missing: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
@@ -123,10 +122,10 @@ pub struct Replacement {
 pub struct MultiEdit {
     /// Applied in order, each on the result of those before.
     pub edits: Vec<FileEdit>,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
@@ -137,22 +136,22 @@ pub struct FileEdit {
     pub edit: Replacement,
 }
 
-/// Changes lines of one file by their numbers.
+/// Changes lines of one file by number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EditLines {
     pub path: BytesPath,
     pub operation: LineOperation,
-    /// From 1. What is inserted comes before it; one more than there are lines is the end of the
-    /// file.
+    /// Counted from 1. Inserted lines come before it; the number of lines plus one is the end of
+    /// the file.
     pub start_line: u64,
-    /// The last one replaced or deleted.
+    /// The last line that is replaced or deleted.
     pub end_line: u64,
     /// Empty where lines are deleted.
     pub new_content: String,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
@@ -169,62 +168,62 @@ pub enum LineOperation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeleteFile {
     pub path: BytesPath,
-    /// Whether a folder may go with all that is in it.
+    /// Whether a folder may be deleted with its contents.
     pub recursive: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
 
-/// Copies a file or a folder to a name of its own. Parent folders are made.
+/// Copies a file or a folder to a new name. Parent folders are created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CopyFile {
     pub source: BytesPath,
     pub destination: BytesPath,
-    /// Whether a folder may be copied with all that is in it.
+    /// Whether a folder may be copied with its contents.
     pub recursive: bool,
-    /// Whether a file that is there may be replaced.
+    /// Whether an existing file may be replaced.
     pub overwrite: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
 
-/// Gives a file, a link itself or a folder another name. Parent folders are made.
+/// Renames a file, a link itself or a folder. Parent folders are created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveFile {
     pub source: BytesPath,
     pub destination: BytesPath,
-    /// Whether a file that is there may be replaced.
+    /// Whether an existing file may be replaced.
     pub overwrite: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
 
-/// Makes a folder and those above it.
+/// Creates a folder and its missing parents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mkdir {
     pub path: BytesPath,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
 }
 
-/// Shows folders in folders, without what is hidden or ignored.
+/// Lists folders recursively, without hidden and ignored names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tree {
     pub path: BytesPath,
-    /// How deep, where the names in the folder itself are 1.
+    /// Greatest depth; names in the folder itself have depth 1.
     pub depth: u32,
     pub max_entries: u32,
 }
@@ -234,7 +233,7 @@ pub struct ListDirectory {
     pub path: BytesPath,
     pub recursive: bool,
     pub show_hidden: bool,
-    /// Whether sizes of files are wanted.
+    /// Whether sizes of files are returned.
     pub show_size: bool,
     pub max_entries: u32,
 }
@@ -245,7 +244,7 @@ pub struct Glob {
     pub pattern: String,
     pub path: BytesPath,
     pub exclude: Option<String>,
-    /// Whether hidden names and what git ignores are looked at as well.
+    /// Whether hidden and ignored names are searched as well.
     #[serde(default)]
     pub include_ignored: bool,
     pub max_results: u32,
@@ -257,9 +256,9 @@ pub struct Glob {
 pub struct Grep {
     pub pattern: String,
     pub path: BytesPath,
-    /// Which files, as with [`Glob::pattern`].
+    /// Which files, as in [`Glob::pattern`].
     pub glob: Option<String>,
-    /// Whether hidden names and what git ignores are looked at as well.
+    /// Whether hidden and ignored names are searched as well.
     #[serde(default)]
     pub include_ignored: bool,
     /// Lines shown before and after each match.
@@ -267,10 +266,10 @@ pub struct Grep {
     pub case_insensitive: bool,
     pub output: GrepOutput,
     pub max_results: u32,
-    /// When the search gives up with what it has, in milliseconds.
+    /// When the search stops with what it has, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
-    /// the path leads.
+    /// Whether policy allowed protected names; otherwise the guest refuses them wherever the path
+    /// leads.
     pub protected: bool,
 }
 
@@ -287,18 +286,18 @@ pub enum GrepOutput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bash {
     pub command: String,
-    /// Where it runs; `None`: where the last command of the session left off.
+    /// Working directory; `None`: where the last command of the session ended.
     pub working_directory: Option<BytesPath>,
     pub timeout_ms: u64,
-    /// Between TERM and KILL when it is stopped, in milliseconds.
+    /// Time between TERM and KILL, in milliseconds.
     pub grace_ms: u64,
-    /// How many bytes of output are sent as they come; after these the guest keeps only the last
+    /// How many bytes of output are streamed; after these the guest keeps only the last
     /// `tail_bytes` and sends them at the end.
     pub stream_bytes: u64,
     pub tail_bytes: u64,
-    /// Leaves it running when the call ends; its output goes to a file in the box.
+    /// Lets it run on when the call ends; its output goes to a file in the sandbox.
     pub background: bool,
-    /// What the programs that it starts may be.
+    /// Rules about the programs that it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<ExecRule>,
     /// Holds it at its first write; `None`: it writes without a question.
@@ -306,7 +305,7 @@ pub struct Bash {
     pub write_gate: Option<WriteGate>,
 }
 
-/// Runs one program with the person's own input; an empty `argv` means the box's shell.
+/// Runs one program with the user's own input; an empty `argv` means the sandbox's shell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exec {
     pub argv: Vec<BytesPath>,
@@ -317,22 +316,22 @@ pub struct Exec {
     pub grace_ms: u64,
 }
 
-/// Runs a command of the person's settings in the project's folder, to its end; both streams come
-/// apart.
+/// Runs a command of the user's settings in the project's folder, to its end; with separate
+/// streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hook {
     pub command: String,
-    /// All of its standard input.
+    /// Its whole standard input.
     pub input: String,
-    /// Name and value, besides what every command has.
+    /// Name and value, in addition to those of every command.
     pub environment: Vec<(String, String)>,
     pub timeout_ms: u64,
-    /// Between TERM and KILL when it is stopped, in milliseconds.
+    /// Time between TERM and KILL, in milliseconds.
     pub grace_ms: u64,
-    /// How many bytes of output are sent; the rest is read and thrown away, so that a command that
-    /// talks much is not held up.
+    /// How many bytes of output are sent; the rest is read and discarded, so that the command does
+    /// not block.
     pub output_bytes: u64,
-    /// What the programs that it starts may be.
+    /// Rules about the programs that it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<ExecRule>,
 }
@@ -341,15 +340,15 @@ pub struct Hook {
 pub struct Terminal {
     pub rows: u16,
     pub columns: u16,
-    /// The person's `TERM`.
+    /// The user's `TERM`.
     pub kind: String,
 }
 
-/// Where the project's instructions for agents stand.
+/// File with the project's instructions for agents.
 pub const INSTRUCTIONS: &str = "PODBAY.md";
 
-/// Where they stand in projects that other agents work on; the first of these that says something
-/// is read as well.
+/// Files with instructions in projects that other agents work on; the first non-empty one is read
+/// as well.
 pub const OTHER_INSTRUCTIONS: [&str; 5] = [
     "AGENTS.md",
     "ORCA.md",
@@ -358,32 +357,31 @@ pub const OTHER_INSTRUCTIONS: [&str; 5] = [
     ".orangutan-config/orangutan.md",
 ];
 
-/// Puts a section of the project's instructions for agents, `PODBAY.md`, in the place of the one of
-/// the same name.
+/// Replaces a section of the project's instructions for agents, `PODBAY.md`, by its heading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpdateConfig {
     /// The heading, without its `#`.
     pub section: String,
-    /// What stands below it; empty takes the section away.
+    /// The text below it; empty removes the section.
     pub content: String,
-    /// Whether the file may be made beside another one that holds instructions.
+    /// Whether the file may be created beside another one with instructions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
-    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    /// What is known of the files that this changes; `None`: the host keeps no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
 }
 
-/// Shows what a command finds in its environment. Values that look like secrets stay in the box.
+/// Returns the environment of commands. Values that look like secrets stay in the sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Env {
-    /// One variable; `None`: all of them.
+    /// One variable; `None`: all.
     pub name: Option<String>,
-    /// Only those whose names begin so.
+    /// Only those with this prefix.
     pub prefix: Option<String>,
 }
 
-/// Sets where later commands run.
+/// Sets the working directory of later commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cd {
     pub path: BytesPath,

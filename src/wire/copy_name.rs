@@ -1,23 +1,22 @@
-//! Names of copies: what editors write beside a file while it is open, and what people, file
-//! managers and browsers call a second one.
+//! Names of copies: what editors write beside an open file, and the names that users, file managers
+//! and browsers give a second one.
 
-/// Words at the end of a name that say that it is a copy, behind any of the signs that such are put
-/// behind.
+/// Words at the end of a name that mark a copy, after one of the separators.
 const WORDS: [&str; 10] = [
     "bak", "backup", "old", "orig", "save", "copy", "tmp", "rej", "un", "v",
 ];
 const SIGNS: [char; 7] = ['.', ' ', '-', '_', ',', '~', '#'];
 
-/// Signs behind which a number at the end counts copies; behind others it is a part of the name.
+/// Separators after which a number at the end counts copies; after others it is part of the name.
 const COUNTED: [char; 3] = ['.', ' ', '~'];
 
-/// How many decorations a name may have: each is taken off in turn.
+/// Most decorations of a name: each is removed in turn.
 const MOST: usize = 8;
 
-/// Returns what a file of this name, in lower case, is or may be a copy of: the name without all
-/// that editors and people add to one at its end, in front of its extension and at its beginning.
+/// Returns the names, in lower case, that a file may be a copy of: without what editors and users
+/// add at its end, before its extension and at its beginning.
 pub(super) fn originals(name: &str) -> Vec<String> {
-    // `.env.example.swp` is a copy of an example, whatever it may look like itself.
+    // `.env.example.swp` is a copy of an example, whatever it looks like itself.
     let plain = undecorated(name);
     let mut names = vec![plain.to_owned()];
     // `secrets (1).yaml`
@@ -25,7 +24,7 @@ pub(super) fn originals(name: &str) -> Vec<String> {
         let less = undecorated(stem);
         names.extend((less != stem).then(|| format!("{less}.{extension}")));
     }
-    // `.id_rsa.swp` lies beside `id_rsa`, and `..env.un~` beside `.env`.
+    // `.id_rsa.swp` is beside `id_rsa`, and `..env.un~` beside `.env`.
     let visible: Vec<String> = names
         .iter()
         .filter_map(|name| name.strip_prefix('.'))
@@ -53,7 +52,7 @@ fn undecorated(name: &str) -> &str {
     plain
 }
 
-/// Takes off one decoration.
+/// Removes one decoration.
 fn once(name: &str) -> &str {
     if let Some(rest) = name.strip_prefix("copy of ") {
         return rest;
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_editors_and_people_add_to_a_name_is_taken_off() {
+    fn decorations_of_copies_are_removed_from_a_name() {
         for (name, original) in [
             (".npmrc.swp", ".npmrc"),
             ("#.env#", ".env"),
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_makes_it_go_on_for_ever_or_vanish() {
+    fn every_name_terminates_and_leaves_something() {
         for name in [
             "",
             "~",

@@ -1,5 +1,5 @@
-//! What the controller and the egress role tell each other: rules in, attempts out, one JSON value
-//! a line.
+//! Messages between the controller and the egress role: rules in, attempts out, one JSON value per
+//! line.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -16,15 +16,15 @@ pub const PROXY_PORT: u16 = 3128;
 /// What a denial ends with. A model that reads it is not to try other ways.
 pub const BLOCKED: &str = "blocked by policy: ask for it, do not retry";
 
-/// Most bytes in a line to the role, without its end. A thousand rules of a usual length take a
-/// tenth of it.
+/// Most bytes in a line to the role, without its end. A thousand rules of usual length take a tenth
+/// of it.
 pub const MAX_RULES_LINE: usize = 1024 * 1024;
 
-/// Most bytes in a line from the role, without its end. Each text in it has a bound of its own, far
-/// below it.
+/// Most bytes in a line from the role, without its end. Each text in it has a far smaller bound of
+/// its own.
 pub const MAX_ATTEMPT_LINE: usize = 16 * 1024;
 
-/// What is done with a connection that a rule is about.
+/// What a rule does with a matching connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressEffect {
@@ -34,32 +34,31 @@ pub enum EgressEffect {
     Deny,
 }
 
-/// One rule as it is written: `host` is `NAME`, `*.NAME`, and either with `:PORT` or `:PORT,PORT`
-/// behind it.
+/// A rule as written: `host` is `NAME` or `*.NAME`, optionally followed by `:PORT` or `:PORT,PORT`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EgressRule {
     pub host: String,
     #[serde(default)]
     pub effect: EgressEffect,
-    /// Methods of plain HTTP; none: all of them. With methods or paths a rule is about plain HTTP
-    /// alone, since nothing else shows them.
+    /// Methods of plain HTTP; empty: all. A rule with methods or paths matches plain HTTP only,
+    /// since nothing else shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<String>,
-    /// What the path of a plain HTTP request begins with, by whole parts; none: all of them.
+    /// Path prefixes of plain HTTP requests, by whole components; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Also allows what is not TLS behind a CONNECT, such as SSH or a database.
+    /// Also allows protocols other than TLS behind a CONNECT, such as SSH or a database.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
-    /// Also reaches private networks, such as that of a company's registry. Loopback, link-local
-    /// and metadata addresses are never reached.
+    /// Also reaches private networks, such as a company's registry. Loopback, link-local and
+    /// metadata addresses are never reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// A proxy of the host, through which the role reaches everything. It resolves the names, so that
-/// names alone decide.
+/// A proxy of the host, through which the role reaches everything. It resolves the names, so only
+/// names decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EgressUpstream {
@@ -68,13 +67,13 @@ pub struct EgressUpstream {
     pub port: u16,
 }
 
-/// What the role is told.
+/// A message to the role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EgressCommand {
-    /// These rules instead of all earlier ones. Streams that they do not allow are cut.
+    /// Replaces all earlier rules. Streams that they do not allow are closed.
     Rules {
-        /// Comes back with the answer.
+        /// Returned with the answer.
         generation: u64,
         rules: Vec<EgressRule>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +86,7 @@ pub enum EgressCommand {
     },
 }
 
-/// What the role tells.
+/// A message from the role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EgressEvent {
@@ -95,32 +94,32 @@ pub enum EgressEvent {
     Ready {
         protocol: u32,
     },
-    /// The rules of this generation are in force.
+    /// The rules of this generation are in effect.
     RulesSet {
         generation: u64,
     },
     Flushed {
         id: u64,
     },
-    /// A line was not understood. Everything is denied until the next rules.
+    /// A line could not be parsed. Everything is denied until the next rules.
     RulesRefused {
         problem: String,
     },
     Attempt(EgressAttempt),
 }
 
-/// One attempt to reach a host, told when it is over.
+/// One attempt to reach a host, sent when it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressAttempt {
-    /// The name in its one form, or what was written where it is none, truncated.
+    /// The normalized name, or what was written where it is invalid, truncated.
     pub host: String,
-    /// 0 where none was understood.
+    /// 0 where it could not be parsed.
     pub port: u16,
     pub access: EgressAccess,
     pub allowed: bool,
     /// The rule that allowed it, or why it was denied.
     pub because: String,
-    /// Why it came to nothing although it was allowed.
+    /// Why it failed although it was allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     pub bytes_sent: u64,
@@ -128,7 +127,7 @@ pub struct EgressAttempt {
     pub milliseconds: u64,
 }
 
-/// How a host was asked for.
+/// How a host was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressAccess {
@@ -136,9 +135,9 @@ pub enum EgressAccess {
     Http,
     /// A CONNECT for TLS.
     Tls,
-    /// A CONNECT that a rule lets carry anything.
+    /// A CONNECT that a rule permits to carry any protocol.
     Raw,
-    /// A request that was not understood.
+    /// A request that could not be parsed.
     Unknown,
 }
 
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_the_form_that_the_other_end_reads() {
+    fn a_line_has_the_form_that_the_other_end_parses() {
         let command: EgressCommand = serde_json::from_str(
             r#"{"type":"rules","generation":7,"rules":[{"host":"*.example.com:443"},{"host":"a.example.com","effect":"deny"}]}"#,
         )
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_with_an_unknown_word_is_not_understood_as_a_wider_one() {
+    fn a_rule_with_an_unknown_field_is_rejected_and_not_widened() {
         for line in [
             r#"{"type":"rules","generation":1,"rules":[{"host":"a.example","method":["GET"]}]}"#,
             r#"{"type":"rules","generation":1,"rules":[],"up":null}"#,

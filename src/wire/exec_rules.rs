@@ -1,5 +1,5 @@
-//! Rules about the programs that a call starts. They go with the call, as data: whoever keeps them
-//! reads no text of a shell.
+//! Rules about the programs that a call starts. They are sent with the call, as data: the guest
+//! parses no shell script.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -8,38 +8,38 @@ use super::AskedWrite;
 use super::BytesPath;
 use super::programs::MAX_ARGUMENTS;
 
-/// Most rules that go with a call, and most bytes of all their words together.
+/// Most rules of a call, and most bytes of all their words together.
 pub const MAX_RULES: usize = 256;
 const MAX_RULE_BYTES: usize = 32 * 1024;
 
-/// Most denied programs of a call that are told.
+/// Most denied programs that a call reports.
 pub const MAX_DENIED: usize = 20;
 
 /// A rule about one program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRule {
     pub effect: ExecEffect,
-    /// The program's name and its first arguments, each by what it may be. `*` stands for any
-    /// characters of a word; an argument that is `*` alone stands for any number of arguments.
+    /// The program's name and its first arguments, each as alternatives. `*` stands for any
+    /// characters of a word; an argument that is only `*` stands for any number of arguments.
     pub words: Vec<Vec<String>>,
     /// Whether more arguments may follow.
     pub more: bool,
-    /// Whether options may stand between the words, and `+nightly` and the like.
+    /// Whether options, and arguments such as `+nightly`, may stand between the words.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub options_between: bool,
-    /// Arguments with which it is not meant, wherever they stand.
+    /// Arguments that exempt the program, at any position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unless: Vec<String>,
     #[serde(default)]
     pub scope: ExecScope,
-    /// As the person wrote it.
+    /// As the user wrote it.
     pub rule: String,
-    /// What the model is told besides; may be empty.
+    /// Additional text for the model; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub justification: String,
 }
 
-/// What becomes of a program that a rule speaks of.
+/// What a matching rule does with a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecEffect {
@@ -48,62 +48,61 @@ pub enum ExecEffect {
     Ask,
 }
 
-/// By whom the program is started.
+/// Which process starts the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecScope {
-    /// By the command itself: all that stand between are shells, or programs that do nothing but
-    /// start others.
+    /// The command itself: all processes between are shells, or programs that only start others.
     #[default]
     Own,
-    /// By whatever program: also by `make`, or in a script of Python's.
+    /// Any program: also `make`, or a Python script.
     Anywhere,
 }
 
-/// A program that was not let run.
+/// A program that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
     pub argv: Vec<BytesPath>,
-    /// Whether its arguments go on behind what is told.
+    /// Whether it has more arguments than are reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     pub count: u64,
     pub because: Because,
-    /// Whether it was ended when it stood there already, before it began.
+    /// Whether it was killed after its exec, before it ran.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub killed: bool,
 }
 
-/// Why a program was not let run.
+/// Why a program was denied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum Because {
-    /// A rule denies it, or wants a word that nobody gave.
+    /// A rule denies it, or requires an approval that could not be asked for.
     Rule {
         rule: String,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         justification: String,
     },
-    /// It lies in no file that has a name, so that no rule can know it.
+    /// It is a file without a name, which no rule can match.
     Unnamed,
-    /// Its arguments were others than those that were allowed.
+    /// Its arguments differed from those that were approved.
     Changed,
-    /// A rule wants a person's word for it, and that was a no, or nobody could be asked.
+    /// A rule requires an approval, which was refused or could not be asked for.
     Refused { rule: String },
-    /// It was about to write there, and a person said no, or nobody could be asked. It went on
-    /// without.
+    /// It was about to write there, and the approval was refused or could not be asked for. It
+    /// continued without the write.
     Write { path: BytesPath },
 }
 
 /// Most questions about programs in one call; one is open at a time.
 pub const MAX_QUESTIONS: u32 = 64;
 
-/// A program that waits while the host is asked whether it may go on. All of it is the sandbox's
-/// word.
+/// A program that waits while the host is asked whether it may continue. All of it is the sandbox's
+/// claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedProgram {
     pub argv: Vec<BytesPath>,
-    /// Whether its arguments go on behind what is told; such a one is not asked about.
+    /// Whether it has more arguments than are reported; such a program is not asked about.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     pub directory: BytesPath,
@@ -117,7 +116,7 @@ pub struct AskedProgram {
 }
 
 impl AskedProgram {
-    /// Returns whether this is more than a guest may ask.
+    /// Returns whether this exceeds what a guest may ask.
     pub fn is_too_much(&self) -> bool {
         let paths = [
             Some(&self.directory),
@@ -135,7 +134,7 @@ impl AskedProgram {
     }
 }
 
-/// Returns whether these are more rules than may go with a call.
+/// Returns whether these are more rules than a call may have.
 pub fn are_too_many(rules: &[ExecRule]) -> bool {
     let bytes = |rule: &ExecRule| {
         let words = rule.words.iter().flatten().chain(&rule.unless);

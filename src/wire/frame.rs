@@ -1,4 +1,4 @@
-//! Bytes on the stream: a big-endian length of four bytes, then that many bytes of JSON.
+//! Frames: a big-endian length of four bytes, then that many bytes of JSON.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -9,8 +9,8 @@ use tokio_util::codec::LengthDelimitedCodec;
 /// Most bytes in one frame, without its length.
 pub const MAX_FRAME: usize = 8 * 1024 * 1024;
 
-/// Most values in one frame. The smallest take two bytes there and some thirty times as many once
-/// they are read; the longest list that either end tells has a small part of this.
+/// Most values in one frame. The smallest take two bytes there and some thirty times as many in
+/// memory; the longest list that either end sends has a small fraction of this.
 pub const MAX_VALUES: usize = 500_000;
 
 /// Why a frame cannot be written or read.
@@ -24,7 +24,7 @@ pub enum Error {
     TooMany,
 }
 
-/// Returns the codec of both ends; it refuses a longer frame before it makes room for it.
+/// Returns the codec of both ends; it refuses a longer frame before it allocates memory for it.
 pub fn codec() -> LengthDelimitedCodec {
     LengthDelimitedCodec::builder()
         .big_endian()
@@ -48,10 +48,10 @@ pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(frame).map_err(Error::Malformed)
 }
 
-/// Counts what begins or parts values, but for what stands in strings. Of bytes that are no JSON it
-/// says anything: they are refused later.
+/// Counts the characters that begin or separate values, outside of strings. For invalid JSON the
+/// result is arbitrary: that is refused later.
 fn has_too_many_values(frame: &[u8]) -> bool {
-    // Each but the first has a sign before it.
+    // Each value but the first has such a character before it.
     if frame.len() < 2 * MAX_VALUES {
         return false;
     }
@@ -88,7 +88,7 @@ mod tests {
     use crate::message::ToHost;
 
     #[test]
-    fn a_length_over_the_limit_is_refused_before_its_bytes_come() {
+    fn a_length_over_the_limit_is_refused_before_its_bytes_arrive() {
         let mut codec = codec();
         let mut bytes = BytesMut::from(&(MAX_FRAME as u32 + 1).to_be_bytes()[..]);
         assert!(codec.decode(&mut bytes).is_err());
@@ -115,7 +115,7 @@ mod tests {
                 Ok(ToHost::Closing { .. })
             ));
         }
-        // A string that does not end is no message, and no panic.
+        // An unterminated string is an invalid message, not a panic.
         for end in ["\"", "\"\\", "\"x"] {
             let cut = [vec![b' '; 2 * MAX_VALUES], end.as_bytes().to_vec()].concat();
             assert!(matches!(decode::<ToHost>(&cut), Err(Error::Malformed(_))));

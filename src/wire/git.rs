@@ -3,20 +3,20 @@ use serde::Serialize;
 
 use super::BytesPath;
 
-/// Asks git something, or has it do something in the session's own repository, in a way that no
-/// setting of the repository can turn into a program.
+/// Queries git, or changes the session's own repository, so that no setting of the repository can
+/// start a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Git {
     pub query: GitQuery,
-    /// The folder to ask in.
+    /// The folder to run git in.
     pub path: BytesPath,
-    /// Whether policy allowed to show protected names; without it a difference leaves those out
-    /// that say that they hold secrets.
+    /// Whether policy allowed protected names; otherwise a diff excludes names that look like
+    /// secrets.
     pub protected: bool,
     pub timeout_ms: u64,
-    /// Between TERM and KILL when it is stopped, in milliseconds.
+    /// Time between TERM and KILL, in milliseconds.
     pub grace_ms: u64,
-    /// As of [`super::Bash`].
+    /// Like that of [`super::Bash`].
     pub stream_bytes: u64,
     pub tail_bytes: u64,
 }
@@ -26,11 +26,11 @@ pub struct Git {
 pub enum GitQuery {
     Status,
     Diff {
-        /// What is staged, not what is only in the files.
+        /// Staged changes instead of unstaged ones.
         staged: bool,
-        /// One file or folder of the project; `None`: all that are not protected by their names.
+        /// One file or folder of the project; `None`: all without protected names.
         file: Option<BytesPath>,
-        /// What has come since this commit and the present one parted.
+        /// Changes since the merge base of this commit and the current one.
         base: Option<String>,
     },
     Log {
@@ -41,13 +41,13 @@ pub enum GitQuery {
     },
     Commit {
         message: String,
-        /// Empty: all that has changed.
+        /// Empty: all changes.
         files: Vec<BytesPath>,
     },
     Branch(GitBranch),
     Checkout {
         target: String,
-        /// Makes the branch first.
+        /// Creates the branch first.
         create: bool,
     },
     Stash(GitStash),
@@ -72,7 +72,7 @@ pub enum GitStash {
 }
 
 impl GitQuery {
-    /// Returns whether it leaves the repository as it is.
+    /// Returns whether it leaves the repository unchanged.
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Status

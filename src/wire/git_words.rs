@@ -1,6 +1,6 @@
-//! What stands before git's verb, and which verbs are its own.
+//! Git's global options, and the verbs that are its own.
 
-/// Options of git itself that take the next word as their value.
+/// Global options that take the next word as their value.
 const VALUED: [&str; 8] = [
     "-C",
     "-c",
@@ -12,7 +12,7 @@ const VALUED: [&str; 8] = [
     "--attr-source",
 ];
 
-/// Returns the verb of a git command and what follows it, from the words behind `git`.
+/// Returns the verb of a git command with its arguments, from the words after `git`.
 pub fn behind_git_options<W: AsRef<[u8]>>(mut words: &[W]) -> &[W] {
     while let [first, rest @ ..] = words {
         let first = first.as_ref();
@@ -25,7 +25,7 @@ pub fn behind_git_options<W: AsRef<[u8]>>(mut words: &[W]) -> &[W] {
     words
 }
 
-/// Verbs that only read, whatever their options but those that write a file or run a program.
+/// Verbs that only read, with all options except those that write a file or run a program.
 pub const GIT_READS: [&str; 28] = [
     "annotate",
     "blame",
@@ -57,7 +57,7 @@ pub const GIT_READS: [&str; 28] = [
     "whatchanged",
 ];
 
-/// Verbs that git has besides.
+/// Git's other verbs.
 pub const GIT_CHANGES: [&str; 96] = [
     "add",
     "am",
@@ -157,7 +157,7 @@ pub const GIT_CHANGES: [&str; 96] = [
     "update-ref",
 ];
 
-/// Returns whether a verb is one that git brings, and no alias.
+/// Returns whether a verb is git's own, and not an alias.
 pub fn is_git_verb(verb: &[u8]) -> bool {
     GIT_READS
         .iter()
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verb_is_behind_the_options_of_git_itself() {
+    fn the_verb_is_found_behind_global_options() {
         let check = |words: &str, expected: &str| {
             let words: Vec<&str> = words.split_whitespace().collect();
             assert_eq!(behind_git_options(&words).join(" "), expected);

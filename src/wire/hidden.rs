@@ -1,8 +1,8 @@
-/// Returns whether a character moves the cursor, changes the order of text or cannot be seen.
+/// Returns whether a character moves the cursor, reorders text or is invisible.
 ///
-/// Controls (newline and tab among them), bidi controls, controls of how signs are put together,
-/// zero-width and filler characters, code points that are no characters, the tag block, and the
-/// supplementary variation selectors, which can carry a hidden message.
+/// Control characters (newline and tab among them), bidi controls, joiners, zero-width and filler
+/// characters, noncharacters, the tag block, and the supplementary variation selectors, which can
+/// carry a hidden message.
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_hidden_and_what_can_is_not() {
+    fn invisible_characters_are_hidden_and_visible_ones_are_not() {
         for c in [
             '\u{7}',
             '\u{85}',

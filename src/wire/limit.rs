@@ -54,12 +54,12 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Returns a number of bytes to the byte: `1 byte`, `4096 bytes`.
+/// Returns an exact number of bytes: `1 byte`, `4096 bytes`.
 pub fn n_bytes(bytes: u64) -> String {
     format!("{bytes} byte{}", if bytes == 1 { "" } else { "s" })
 }
 
-/// Returns a number of bytes as people read it, to one decimal: `23.5 GiB`, `512 bytes`.
+/// Returns a rounded size with one decimal: `23.5 GiB`, `512 bytes`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match UNITS.into_iter().find(|(_, shift)| bytes >> shift > 0) {

@@ -1,15 +1,15 @@
-//! What one frame holds, in either direction.
+//! The messages in both directions, one per frame.
 //!
-//! Both ends send `Hello` at once and wait for the other's. A host that asks for a look in its
+//! Both ends send `Hello` at once and wait for the other's. A host that requests a search in its
 //! hello gets `FindResult` next, before anything else happens. After that it sends calls, each with an
-//! id of its own; the guest answers each with chunks and exactly one `Done`. Bytes of a call flow
-//! under credit: a sender may have at most
-//! [`WINDOW`] unacknowledged bytes per call and direction (each frame counted by [`cost`]), and
-//! gets more by `Credit`. Inputs and chunks hold at most [`CHUNK`] bytes; an empty input is the end
-//! of the input and costs nothing, an empty chunk is an error.
+//! id of its own; the guest answers each with chunks and exactly one `Done`. Bytes of a call are
+//! under flow control: a sender may have at most [`WINDOW`] unacknowledged bytes per call and
+//! direction (each frame counted by [`cost`]), and gets more by `Credit`. Inputs and chunks have at
+//! most [`CHUNK`] bytes; an empty input is the end of the input and costs nothing, an empty chunk
+//! is an error.
 //!
-//! The guest can ask the host one thing: whether a program that waits in the box may go on there.
-//! There is no message by which it could ask the host to do anything.
+//! The guest can ask the host one thing: whether a program that waits in the sandbox may continue.
+//! No message lets it ask the host to do anything else.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -21,34 +21,34 @@ use super::Output;
 use super::keep::FindOrder;
 use super::keep::FindResult;
 
-/// Bytes a sender may have under way per call and direction before it needs credit.
+/// Bytes that a sender may have in flight per call and direction before it needs credit.
 pub const WINDOW: u32 = 256 * 1024;
 
 /// Most bytes in one chunk.
 pub const CHUNK: usize = 48 * 1024;
 
-/// What the smallest frame of bytes costs: without it, frames of one byte each would make the
-/// receiver keep far more than [`WINDOW`].
+/// Cost of the smallest frame of bytes: without it, one-byte frames would make the receiver hold
+/// far more than [`WINDOW`].
 pub const MIN_COST: u32 = 64;
 
-/// Calls under way at once on one stream.
+/// Most calls in progress on one stream.
 pub const MAX_CALLS: usize = 64;
 
-/// Mounts below the project that a guest tells of.
+/// Most mounts below the project that a guest reports.
 pub const MAX_MOUNTS: usize = 1024;
 
-/// Returns how much credit a chunk or an input of this many bytes takes, and gives back once it is
+/// Returns how much credit a chunk or an input of this many bytes takes, and returns once it is
 /// consumed.
 pub fn cost(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).max(MIN_COST)
 }
 
-/// Names one call on one stream; never used twice on it.
+/// Identifies one call on one stream; never reused on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub u32);
 
-/// From the host into the box.
+/// From the host to the guest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToGuest {
@@ -57,7 +57,7 @@ pub enum ToGuest {
         id: CallId,
         call: Call,
     },
-    /// Bytes for the call's standard input; none means end of file.
+    /// Bytes for the call's standard input; empty means end of file.
     Input {
         id: CallId,
         data: Data,
@@ -75,8 +75,8 @@ pub enum ToGuest {
     Cancel {
         id: CallId,
     },
-    /// Whether what a question was about goes on. It says nothing else, and holds for this call
-    /// alone.
+    /// Whether the program or write that was asked about may continue. It grants nothing else, and
+    /// holds for this call alone.
     Answer {
         id: CallId,
         question: u32,
@@ -84,19 +84,19 @@ pub enum ToGuest {
     },
 }
 
-/// Out of the box. The host treats every byte of it as hostile.
+/// From the guest to the host, which treats every byte of it as hostile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToHost {
     Hello(GuestHello),
-    /// What the look through the project found that the host's hello asked for.
+    /// The result of the search that the host's hello asked for.
     Found(FindResult),
     Chunk {
         id: CallId,
         stream: Stream,
         data: Data,
     },
-    /// The call took this many bytes of its input.
+    /// The call consumed this many bytes of its input.
     Credit {
         id: CallId,
         bytes: u32,
@@ -105,14 +105,14 @@ pub enum ToHost {
         id: CallId,
         output: Output,
     },
-    /// A program of the call waits until the host says whether it goes on: one at a time, and the
-    /// call's time stands still meanwhile.
+    /// A program of the call waits until the host says whether it may continue: one at a time, and
+    /// the call's clock stops meanwhile.
     Asks {
         id: CallId,
         question: u32,
         program: AskedProgram,
     },
-    /// The guest ends the box after this, because something in it could not be cleaned up.
+    /// The guest ends the sandbox after this, because something in it could not be cleaned up.
     Closing {
         reason: String,
     },
@@ -123,39 +123,39 @@ pub struct HostHello {
     pub protocol: u32,
     pub build: String,
     pub disk: DiskLimits,
-    /// What to look for in the project, asked of the first guest of a box: nothing has run there
-    /// yet, so its word is good.
+    /// What to search for in the project. Asked of the first guest of a sandbox: no command has run
+    /// there yet, so its answer can be trusted.
     #[serde(default)]
     pub find: Option<FindOrder>,
 }
 
-/// What a session's commands may take of the disk that the project lies on; 0 is no limit.
+/// How much of the project's disk a session's commands may take; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskLimits {
-    /// By how much the project may grow.
+    /// By how many bytes the project may grow.
     pub bytes: u64,
     /// How many files it may gain.
     pub files: u64,
-    /// How much must stay free for the host.
+    /// How many bytes must stay free for the host.
     pub floor: u64,
-    /// What the guest of the session's first box found; `None` in that box.
+    /// What the guest of the session's first sandbox reported; `None` in that sandbox.
     pub began: Option<DiskBegan>,
 }
 
-/// Returns how much of a floor is kept where so much was free at the start: a disk that was nearly
-/// full must still do for small work.
+/// Returns how much of a floor applies where so much was free at the start: a nearly full disk must
+/// still do for small work.
 pub fn kept_free(floor: u64, free: u64) -> u64 {
     floor.min(free / 2)
 }
 
-/// What was free on the project's disk when a session began. The guest tells it, and a box that
-/// takes the place of another is told it.
+/// Free space of the project's disk when a session began. The guest reports it, and a sandbox that
+/// replaces another one receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskBegan {
     /// Seconds since 1970.
     pub at: u64,
     pub bytes: u64,
-    /// Files that could still be made; `None` where the file system sets no number.
+    /// Files that can still be created; `None` where the file system has no bound.
     pub files: Option<u64>,
 }
 
@@ -166,7 +166,7 @@ pub struct GuestHello {
     pub facts: Facts,
 }
 
-/// What the guest finds about its box, so that the host can say what is not enforced.
+/// Facts about the guest's sandbox, so that the host can report what is not enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Facts {
     pub uid: u32,
@@ -179,22 +179,20 @@ pub struct Facts {
     pub millicores: Option<u64>,
     /// Device and inode of `/workspace`.
     pub workspace: (u64, u64),
-    /// Its user and group, and whether the guest's own may write in it.
+    /// Its user and group, and whether the guest's own user may write in it.
     pub workspace_owner: (u32, u32),
     pub workspace_writable: bool,
-    /// Whether an interface beside loopback is up.
+    /// Whether an interface besides loopback is up.
     pub networked: bool,
-    /// What is free on the disk of `/workspace`.
+    /// Free space of the disk of `/workspace`.
     pub disk: Option<DiskBegan>,
     /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files
-    /// as we do.
+    /// as the host.
     pub workspace_names: Vec<BytesPath>,
-    /// Where something of its own is mounted below `/workspace`: paths from there, sorted, at most
-    /// [`MAX_MOUNTS`].
+    /// Mount points below `/workspace`: paths from there, sorted, at most [`MAX_MOUNTS`].
     #[serde(default)]
     pub mounts: Vec<BytesPath>,
-    /// Those of them that hold something else than the project's own files, and are not there to
-    /// mask one.
+    /// Those that show other files than the project's own, and do not mask one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<BytesPath>,
     /// Whether the guest sees the programs that a call starts.
@@ -207,9 +205,9 @@ pub struct Facts {
 #[serde(rename_all = "snake_case")]
 pub enum ExecGate {
     Works,
-    /// A program around the sandbox is asked already, and the kernel asks one alone.
+    /// A supervisor around the sandbox is asked already, and the kernel asks only one.
     Taken,
-    /// The kernel cannot do it, or nobody told.
+    /// The kernel does not support it, or it is unknown.
     #[default]
     Absent,
 }
@@ -219,7 +217,7 @@ pub enum ExecGate {
 pub enum Stream {
     Stdout,
     Stderr,
-    /// The end of an output whose middle was not kept.
+    /// The end of an output whose middle was dropped.
     Tail,
 }
 

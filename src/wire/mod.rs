@@ -1,7 +1,7 @@
-//! The language spoken between the host and the program in the box.
+//! The protocol between the host and the guest.
 //!
-//! Plain data and the bounds on it: calls, outputs, frames, ids. Nothing here does I/O, and nothing
-//! here decides anything; `guest` and `sandbox::link` do the talking. Start with [`message`], then
+//! Plain data and its bounds: calls, outputs, frames, ids. Nothing here does I/O, and nothing here
+//! decides anything; `guest` and `sandbox::link` do the talking. Start with [`message`], then
 //! [`Call`] and [`Output`].
 //!
 //! `docs/protocol.md` describes the same from outside.

@@ -5,8 +5,8 @@ use super::GitQuery;
 use super::PatchAction;
 
 impl Call {
-    /// Returns all paths that a call names, so that they can be put right before anything is
-    /// decided about it.
+    /// Returns all paths that a call names, so that they can be corrected before policy decides
+    /// about it.
     pub fn paths_mut(&mut self) -> Vec<&mut BytesPath> {
         match self {
             Self::ReadFile(call) => call.path.iter_mut().collect(),

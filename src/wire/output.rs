@@ -13,7 +13,7 @@ use super::Programs;
 use super::message::Data;
 use super::programs::MAX_ARGUMENTS;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output {
@@ -31,7 +31,7 @@ pub enum Output {
     Moved(Moved),
     Background(Background),
     Fault(Fault),
-    /// What came of a call that gave names in letters which only look like those of the files.
+    /// The result of a call some of whose names were replaced by existing look-alikes.
     Meant {
         names: Vec<MeantName>,
         output: Box<Output>,
@@ -39,7 +39,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// Returns what came of the call itself, and the names that were meant by those that it gave.
+    /// Returns the call's own result, and the replaced names.
     pub fn apart(self) -> (Self, Vec<MeantName>) {
         match self {
             Self::Meant { names, output } => (output.apart().0, names),
@@ -48,14 +48,14 @@ impl Output {
     }
 }
 
-/// A name that a call gave, and the one that it was taken for.
+/// A name that a call gave, and the existing look-alike that was used for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeantName {
     pub given: BytesPath,
     pub found: BytesPath,
 }
 
-/// What a command finds in its environment.
+/// The environment of commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     pub variables: Vec<Variable>,
@@ -68,7 +68,7 @@ pub struct Variable {
     pub value: Option<String>,
 }
 
-/// Where later commands run.
+/// The working directory of later commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     pub path: BytesPath,
@@ -78,9 +78,9 @@ pub struct Moved {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Read {
     pub files: Vec<FileText>,
-    /// Files the cursor still stands for.
+    /// Files that the cursor still has.
     pub remaining: u32,
-    /// What is to be remembered of it.
+    /// For the host to remember.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memos: Vec<Memo>,
 }
@@ -88,7 +88,7 @@ pub struct Read {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileText {
     pub path: BytesPath,
-    /// The lines asked for, with their own line ends; without line numbers.
+    /// The requested lines, with their own line ends; without line numbers.
     pub text: String,
     /// Number of the first line of `text`, from 1.
     pub first_line: u64,
@@ -98,9 +98,9 @@ pub struct FileText {
     pub total_lines: Option<u64>,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// Whether something of the file follows after `text`.
+    /// Whether more of the file follows after `text`.
     pub more: bool,
-    /// Lines of the page that were longer than the guest's bound and were cut.
+    /// Lines of the page that were truncated at the guest's bound.
     pub cut_lines: u32,
     pub encoding: Encoding,
     /// Why this file could not be read, where it was one of several.
@@ -148,9 +148,9 @@ pub enum Encoding {
     Utf8,
     /// Bytes that are not UTF-8 are shown as `\x80`.
     Lossy,
-    /// Read as UTF-16 by its byte order mark.
+    /// Decoded as UTF-16 by its byte order mark.
     Utf16,
-    /// Not UTF-8, and read in the encoding that its bytes look like.
+    /// Not UTF-8, and decoded in the encoding that its bytes look like.
     Guessed(String),
 }
 
@@ -161,10 +161,10 @@ pub struct Written {
     pub bytes: u64,
     pub created: bool,
     pub appended: bool,
-    /// What of the old file's form the new text has, or has not.
+    /// How the new text keeps the old file's format, or does not.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What is to be remembered of it.
+    /// For the host to remember.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memos: Vec<Memo>,
 }
@@ -177,28 +177,28 @@ pub struct Edited {
     pub created: bool,
     /// Edits that matched only when white space was ignored, counted from 1.
     pub tolerant: Vec<u32>,
-    /// Edits that matched only after one level of backslashes was taken off, counted from 1.
+    /// Edits that matched only after one level of backslashes was removed, counted from 1.
     pub unescaped: Vec<u32>,
-    /// Edits that matched only letters which look alike, counted from 1.
+    /// Edits that matched only by look-alike characters, counted from 1.
     #[serde(default)]
     pub alike: Vec<u32>,
-    /// What else is to be said, such as in which encoding the text was written.
+    /// Further notes, such as on the encoding of the written text.
     #[serde(default)]
     pub notes: Vec<String>,
     /// A unified diff, bounded.
     pub diff: String,
-    /// What is to be remembered of it.
+    /// For the host to remember.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memos: Vec<Memo>,
 }
 
-/// What a call did that can touch several files.
+/// The result of a call that can change several files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Changed {
     pub files: Vec<FileChange>,
     /// Nothing was written: this is what would be.
     pub dry_run: bool,
-    /// What is to be remembered of it.
+    /// For the host to remember.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memos: Vec<Memo>,
 }
@@ -207,13 +207,13 @@ pub struct Changed {
 pub struct FileChange {
     pub path: BytesPath,
     pub change: Change,
-    /// What it was moved or copied from.
+    /// The source of a move or copy.
     pub from: Option<BytesPath>,
-    /// Whether something stood there that is gone.
+    /// Whether an existing entry was replaced.
     pub replaced: bool,
-    /// What is in it, for a folder.
+    /// Number of entries in a folder.
     pub entries: Option<u64>,
-    /// Lines that are new, and lines that are gone.
+    /// Lines added, and lines removed.
     pub added: u64,
     pub removed: u64,
     /// What the reader should check, such as a place that was found only by ignoring white space.
@@ -229,7 +229,7 @@ pub enum Change {
     Deleted,
     Moved,
     Copied,
-    /// It was there already.
+    /// It existed already.
     Kept,
 }
 
@@ -237,7 +237,7 @@ pub enum Change {
 pub struct DirectoryListing {
     pub path: BytesPath,
     pub entries: Vec<DirectoryEntry>,
-    /// Entries left out by the bound; `None` where they were not counted.
+    /// Entries omitted by the bound; `None` where they were not counted.
     pub omitted: Option<u64>,
     pub truncated: bool,
     /// Folders that could not be read.
@@ -253,7 +253,7 @@ pub struct DirectoryEntry {
     pub kind: EntryKind,
     /// Size of a regular file.
     pub bytes: Option<u64>,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     pub target: Option<BytesPath>,
 }
 
@@ -273,19 +273,19 @@ pub struct FoundFiles {
     pub truncated: bool,
     /// Folders that could not be read.
     pub n_unreadable: u32,
-    /// Hands the files to `read_file`.
+    /// For reading the files with `read_file`.
     pub cursor: Option<String>,
-    /// Of files, those that match.
+    /// Of the files that match.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
-    /// How the pattern was understood, where that is to be said.
+    /// How the pattern was interpreted, where that is not obvious.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matches {
-    /// What was asked for.
+    /// The output form that was requested.
     pub output: GrepOutput,
     pub files: Vec<MatchedFile>,
     /// Matching lines in `files`; with `FilesOnly` the number of files.
@@ -294,20 +294,20 @@ pub struct Matches {
     pub timed_out: bool,
     /// Files and folders that could not be read.
     pub n_unreadable: u32,
-    /// Files that were not searched because their names say that they hold secrets.
+    /// Files that were not searched because their names are protected.
     pub n_protected: u32,
-    /// Binary files that were left at their first NUL byte, where nothing had matched yet.
+    /// Binary files that were abandoned at their first NUL byte, before any match.
     #[serde(default)]
     pub n_binary: u32,
-    /// Files with a line that is too long to be searched.
+    /// Files with a line that is too long to search.
     #[serde(default)]
     pub n_too_long: u32,
     pub cursor: Option<String>,
-    /// Of files, those that `glob` names.
+    /// Of the files that `glob` selects.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
     /// What may be wrong with an expression that found nothing, and how it or `glob` was
-    /// understood.
+    /// interpreted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -315,7 +315,7 @@ pub struct Matches {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatchedFile {
     pub path: BytesPath,
-    /// Matching lines in this file; `lines` may hold fewer.
+    /// Matching lines in this file; `lines` may have fewer.
     pub count: u64,
     pub lines: Vec<MatchedLine>,
     /// A NUL byte was met; ripgrep then stops and shows no lines.
@@ -327,9 +327,9 @@ pub struct MatchedLine {
     pub number: u64,
     /// Without its line end.
     pub text: String,
-    /// Whether `text` is only the part around the match; `…` stands where something is missing.
+    /// Whether `text` is only the part around the match; `…` marks what is missing.
     pub cut: bool,
-    /// Whether it matched, or stands there as context.
+    /// Whether it matched, or is context.
     pub matched: bool,
 }
 
@@ -337,34 +337,34 @@ pub struct MatchedLine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandEnded {
     pub end: End,
-    /// The limit that ended it or that it ran into.
+    /// The limit that ended it or that it met.
     pub limit: Option<Limit>,
-    /// Who took the most of it, where somebody was seen.
+    /// The process that used most of it, if one was seen.
     pub culprit: Option<Culprit>,
-    /// Where the next command of the session starts.
+    /// Working directory of the session's next command.
     pub working_directory: Option<BytesPath>,
-    /// Bytes it printed.
+    /// Bytes of its output.
     pub output_bytes: u64,
-    /// Bytes between what was streamed and the tail that nobody kept.
+    /// Bytes between the streamed ones and the tail, which were dropped.
     pub omitted_bytes: u64,
-    /// Whether all of these are of one line.
+    /// Whether all of these belong to one line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub omitted_in_line: bool,
-    /// Processes it had left behind, which were ended with it.
+    /// Processes that it had left behind, which were ended with it.
     pub n_survivors: u32,
     pub duration_ms: u64,
-    /// Something the reader should know, such as a directory that is gone.
+    /// Something that the reader should know, such as that its directory is gone.
     pub note: Option<String>,
-    /// What it started, where that was seen.
+    /// The programs it started, where they were seen.
     #[serde(default, skip_serializing_if = "Programs::is_empty")]
     pub programs: Programs,
-    /// What of it was not let run.
+    /// The programs that were denied.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub denied: Box<[Denied]>,
 }
 
 impl CommandEnded {
-    /// Returns whether this is more than a guest may tell of programs.
+    /// Returns whether this exceeds what a guest may report about programs.
     pub fn tells_too_much(&self) -> bool {
         let is_long = |denied: &Denied| {
             denied
@@ -379,7 +379,7 @@ impl CommandEnded {
             || self.denied.iter().any(is_long)
     }
 
-    /// Returns what is known where only its end is.
+    /// Returns a value where only the end is known.
     pub fn plain(end: End) -> Self {
         Self {
             end,
@@ -430,7 +430,7 @@ pub enum Limit {
     FileSize {
         bytes: u64,
     },
-    /// By how much the project may grow in a session.
+    /// By how many bytes the project may grow in a session.
     Disk {
         bytes: u64,
     },
@@ -438,7 +438,7 @@ pub enum Limit {
     Files {
         count: u64,
     },
-    /// What must stay free of the disk that the project lies on.
+    /// What must stay free of the project's disk.
     FreeSpace {
         bytes: u64,
     },
@@ -448,7 +448,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Returns whether it is one of the disk that the project lies on, which others use, too.
+    /// Returns whether it is a limit of the project's disk, which others use too.
     pub fn is_of_disk(self) -> bool {
         matches!(
             self,
@@ -460,15 +460,15 @@ impl Limit {
     }
 }
 
-/// The processes of one name that took the most when a limit was met.
+/// The processes of one name that used the most when a limit was met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Culprit {
-    /// As the kernel has it: 15 bytes at most, and whatever the process calls itself.
+    /// The kernel's name: at most 15 bytes, chosen by the process.
     pub name: String,
     pub count: u64,
-    /// What they took together: memory, or bytes written where a limit of the disk was met.
+    /// Their total use: memory, or bytes written where a disk limit was met.
     pub bytes: u64,
-    /// Whether the look was cut short, so that there may be more of them.
+    /// Whether the count was cut short, so that there may be more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }

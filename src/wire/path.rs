@@ -15,14 +15,14 @@ use super::is_hidden;
 
 /// A path as the kernel knows it: bytes without a NUL.
 ///
-/// As text (in JSON and to the model) it is UTF-8 where it can be; every other byte is `\xNN`, so
-/// is each of a control character or of a break of lines, with which one name could look like two,
-/// and a backslash is `\\`. Reading the text is lenient: a backslash that starts neither form
-/// stands for itself, because models write such paths.
+/// As text (in JSON and to the model) it is UTF-8 where possible; every other byte is `\xNN`, and
+/// so are those of control characters and line breaks, with which one name could look like two; a
+/// backslash is `\\`. Parsing is lenient: a backslash that starts neither form stands for itself,
+/// because models write such paths.
 ///
-/// Shown to a model or a person ([`Display`](fmt::Display)), so is each byte of a character that
-/// cannot be seen or turns the text around it: a name is then what it looks like, and what is read
-/// off the screen still names the file. Names are compared by their bytes, never as shown.
+/// Shown to a model or a user ([`Display`](fmt::Display)), invisible characters and bidi controls
+/// are escaped too: a name then is what it looks like, and what is read off the screen still names
+/// the file. Names are compared by their bytes, never as shown.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BytesPath(Vec<u8>);
 
@@ -32,7 +32,7 @@ impl BytesPath {
         Self(bytes.into())
     }
 
-    /// Reads the text form.
+    /// Parses the text form.
     pub fn from_text(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut out = Vec::with_capacity(bytes.len());
@@ -58,7 +58,7 @@ impl BytesPath {
         Self(out)
     }
 
-    /// Returns the text form; `from_text` gives back the same bytes.
+    /// Returns the text form; `from_text` restores the same bytes.
     pub fn to_text(&self) -> String {
         self.written(breaks)
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn text_form_is_readable_where_it_can_be() {
+    fn the_text_form_is_readable_where_possible() {
         check(b"src/main.rs", "src/main.rs");
         check("caf\u{e9}".as_bytes(), "caf\u{e9}");
         check(b"caf\xe9.txt", "caf\\xe9.txt");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_two_lines_or_moves_a_cursor() {
+    fn no_name_breaks_lines_or_moves_the_cursor() {
         check(b"new\nline", "new\\x0aline");
         check(b"\x1b[2J\t\r\x7f", "\\x1b[2J\\x09\\x0d\\x7f");
         check(
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_looks_like_what_it_is_where_it_is_shown() {
+    fn shown_names_escape_invisible_characters() {
         for (name, shown) in [
             ("invoice\u{202e}fdp.exe", r"invoice\xe2\x80\xaefdp.exe"),
             (".e\u{200b}nv", r".e\xe2\x80\x8bnv"),
@@ -209,7 +209,7 @@ mod tests {
             );
             assert_eq!(format!("{path:?}"), format!("{shown:?}"));
         }
-        // The form that is sent and compared holds them as they are.
+        // The form that is sent and compared keeps them.
         assert_eq!(
             BytesPath::from_bytes(".e\u{200b}nv").to_text(),
             ".e\u{200b}nv"

@@ -1,22 +1,22 @@
-//! Which programs a call started, as far as they were seen and as many as are told.
+//! The programs that a call started, as far as they were seen, within bounds.
 
 use serde::Deserialize;
 use serde::Serialize;
 
 use super::BytesPath;
 
-/// Most programs of a call that are told one by one.
+/// Most programs of a call that are listed.
 pub const MAX_PROGRAMS: usize = 200;
 
-/// Most bytes of the arguments of one that are told, and of all together.
+/// Most bytes of the arguments of one program, and of all together.
 pub const MAX_ARGUMENTS: usize = 2048;
 pub const MAX_ALL_ARGUMENTS: usize = 64 * 1024;
 
-/// What a call started, in the order in which each was first seen.
+/// The programs of a call, in the order in which each was first seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
     pub listed: Vec<Program>,
-    /// How often others were started than are listed.
+    /// How many starts are not listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n_more: u64,
 }
@@ -24,15 +24,15 @@ pub struct Programs {
 /// A program with its arguments, started once or more often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// Its arguments, with the name that it was called by in front.
+    /// Its arguments, `argv[0]` first.
     pub argv: Vec<BytesPath>,
-    /// Where it was started.
+    /// Its working directory.
     pub directory: BytesPath,
     pub count: u64,
-    /// Exit code of the one that was started last, as a shell has it; `None` where it is not known.
+    /// Exit code of the last one, as a shell reports it; `None` where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Whether its arguments go on behind what is told.
+    /// Whether it has more arguments than are reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
@@ -49,7 +49,7 @@ impl Programs {
         })
     }
 
-    /// Returns whether this is more than a guest may tell.
+    /// Returns whether this exceeds what a guest may report.
     pub fn is_too_much(&self) -> bool {
         let bytes = |program: &Program| {
             program
@@ -66,7 +66,7 @@ impl Programs {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks with a reference"
+    reason = "serde passes a reference"
 )]
 fn is_zero(n: &u64) -> bool {
     *n == 0

@@ -4,24 +4,24 @@ use super::copy_name::originals;
 /// A file that is protected by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protected {
-    /// The part of the path that is protected.
+    /// The protected component of the path.
     pub name: String,
-    /// Its name alone says that it holds a secret: reading is protected too.
+    /// Its name alone says that it is a secret: reading is protected too.
     pub is_secret: bool,
 }
 
-/// How a name tells that its file holds a secret.
+/// How a name tells that its file is a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretName {
     /// By itself.
     Certain,
-    /// Where there is a private key in the file.
+    /// If the file contains a private key.
     IfKey,
-    /// Where it is a folder.
+    /// If it is a folder.
     IfFolder,
 }
 
-/// Endings that mark an example of a secret file rather than the file.
+/// Suffixes that mark an example of a secret file rather than the file.
 const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
 const FOLDERS: [&str; 5] = [".aws", ".ssh", ".gnupg", ".kube", ".envs"];
 const FILES: [&str; 25] = [
@@ -43,32 +43,32 @@ const FILES: [&str; 25] = [
     ".vault-token",
     ".vault_pass",
     "rclone.conf",
-    // Of Rails, which keeps there in 32 digits what opens its encrypted credentials.
+    // Rails: 32 digits that decrypt its credentials.
     "master.key",
     ".terraformrc",
-    // The name alone is a word of many commands, and of packages.
+    // The name alone is also that of commands and packages.
     ".kubeconfig",
     "kubeconfig.yaml",
     "kubeconfig.yml",
     ".dev.vars",
     ".secrets",
 ];
-/// What begins the name of a file with an environment: what follows tells whose it is.
+/// Prefixes of environment files.
 const ENVIRONMENTS: [&str; 4] = [".env.", ".env_", ".env-", ".dev.vars."];
-/// Endings of files that are made to hold keys or passwords: environments, stores of keys, what
-/// terraform knows and is told.
+/// Suffixes of files made for keys or passwords: environments, key stores, terraform's state and
+/// variables.
 const SECRET_SUFFIXES: [&str; 12] = [
     "env", "p12", "pfx", "jks", "keystore", "kdbx", "kdb", "ppk", "agekey", "tfstate", "tfvars",
     "ovpn",
 ];
-/// The same, with the ending that tells the format or the age.
+/// The same, with a suffix for the format or the age.
 const SECRET_ENDS: [&str; 2] = [".tfvars.json", ".tfstate.backup"];
 const CREDENTIAL_SUFFIXES: [&str; 7] = ["json", "yaml", "yml", "toml", "ini", "csv", ""];
-/// Files of settings that are called after what is in them.
+/// Settings files that are named after their contents.
 const SECRET_SETTINGS: [&str; 5] = ["json", "yaml", "yml", "toml", "ini"];
 
 const ACCOUNTS: [&str; 3] = ["service-account", "service_account", "serviceaccount"];
-/// Files that hold secrets in a folder of this name alone.
+/// Files that are secrets only in a folder of this name.
 const IN_FOLDERS: [(&str, &str); 6] = [
     (".docker", "config.json"),
     (".composer", "auth.json"),
@@ -80,10 +80,10 @@ const IN_FOLDERS: [(&str, &str); 6] = [
 
 /// Returns why a path is protected, if it is.
 ///
-/// Every part of the path is looked at, in lower case: on a file system that folds case `.ENV` is
-/// `.env`. Policy looks at the path as the model gave it, to ask or to deny; the guest looks at
-/// what a path led to, to refuse what nobody was asked about. That a box cannot leave the project
-/// is the kernel's doing.
+/// Every component of the path is checked, in lower case: on a file system that folds case `.ENV`
+/// is `.env`. Policy checks the path as the model gave it, to ask or to deny; the guest checks
+/// where a path led, to refuse what was not approved. The kernel keeps a sandbox inside the
+/// project.
 pub fn protected_name(path: &BytesPath) -> Option<Protected> {
     let text = path.to_text();
     let parts: Vec<&str> = text
@@ -123,8 +123,8 @@ pub fn protected_name(path: &BytesPath) -> Option<Protected> {
     })
 }
 
-/// Returns whether a path is that of a secret which commands in a box must not read: by its name,
-/// or by that and its folder's.
+/// Returns whether a path is that of a secret which commands in a sandbox must not read: by its
+/// name, or by that and its folder's.
 pub fn secret_path(path: &[u8]) -> Option<SecretName> {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     let name = parts.next()?;
@@ -142,9 +142,9 @@ pub fn secret_path(path: &[u8]) -> Option<SecretName> {
         .or_else(|| secret_name(name))
 }
 
-/// The same of one name, without the path to it.
+/// Returns the same for a single name.
 ///
-/// What only asks for a person's word ([`protected_name`]) knows the same names, and some more.
+/// [`protected_name`], which only asks for an approval, covers these names and some more.
 pub fn secret_name(name: &[u8]) -> Option<SecretName> {
     let folded = fold(&BytesPath::from_bytes(name).to_text());
     if FOLDERS.contains(&folded.as_str()) {
@@ -163,7 +163,7 @@ pub fn secret_name(name: &[u8]) -> Option<SecretName> {
         .then_some(SecretName::IfKey)
 }
 
-/// Whether somebody may have called a key of ssh so who has several: what is in it tells it from
+/// Returns whether a name may be that of an additional ssh key: the contents tell it from
 /// `id_card.py`.
 fn may_be_ssh_key(name: &str) -> bool {
     let is_called_key = !name.contains('.')
@@ -182,9 +182,8 @@ fn is_key(name: &str) -> bool {
         .is_some_and(|(_, suffix)| suffix == "pem" || suffix == "key")
 }
 
-/// Whether a key may be in there beside other things: the account of a service has it with its name
-/// and addresses, and what only describes one has none; `*.asc` may be a signature, or somebody's
-/// text.
+/// Returns whether a file may contain a key among other things: a service account has one beside
+/// its name and addresses, a mere description has none; `*.asc` may be a signature or a text.
 fn may_be_key(name: &str) -> bool {
     let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
     let is_account = suffix == "json"
@@ -217,11 +216,11 @@ fn is_secret_file(name: &str) -> bool {
             .any(|example| format!(".{rest}").ends_with(example));
     }
     if let Some((stem, suffix)) = name.rsplit_once('.') {
-        // `example.env` is as good as `.env.example`.
+        // `example.env` counts like `.env.example`.
         let is_example = EXAMPLES
             .iter()
             .any(|example| format!(".{stem}").ends_with(example));
-        // `!.env` and `w .env` are a pattern and a line of a script; what they name is `.env`.
+        // `!.env` and `w .env` are a pattern and a line of a script, which name `.env`.
         let is_name = suffix != "env"
             || stem.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
         let is_settings = (stem == "secrets" || stem.starts_with("client_secret"))
@@ -241,7 +240,7 @@ fn is_secret_file(name: &str) -> bool {
     })
 }
 
-/// Folds case, and drops what some file systems ignore in names: HFS+ zero-width characters,
+/// Folds case, and removes what some file systems ignore in names: HFS+ zero-width characters,
 /// trailing dots and spaces.
 fn fold(part: &str) -> String {
     let kept: String = part
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_known_by_their_names() {
+    fn secrets_are_recognized_by_name() {
         check(".env", Some((".env", true)));
         check("deploy/.env.production", Some((".env.production", true)));
         check(".ENV", Some((".ENV", true)));
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_what_commands_must_not_read() {
+    fn names_tell_what_commands_must_not_read() {
         for (name, kind) in [
             (".env", Some(SecretName::Certain)),
             (".ENV.local", Some(SecretName::Certain)),
@@ -369,7 +368,7 @@ mod tests {
             ("firebase.json", None),
             ("main.rs.bak", None),
             ("~", None),
-            // What editors, file managers and browsers make of them.
+            // Copies by editors, file managers and browsers.
             (".env.swp", Some(SecretName::Certain)),
             (".npmrc.swp", Some(SecretName::Certain)),
             (".npmrc.swo", Some(SecretName::Certain)),
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn some_names_are_secrets_in_their_folders_alone() {
+    fn some_names_are_secrets_only_in_their_folders() {
         check("home/.docker/config.json", Some(("config.json", true)));
         check("docker/config.json", None);
         for (path, is_secret) in [

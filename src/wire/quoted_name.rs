@@ -1,8 +1,7 @@
-//! Names as git writes them where they hold odd characters: `"caf\303\251.txt"`, `"a\tb"`, `"two
-//! words"`.
+//! Git's quoted names, for names with unusual characters: `"caf\303\251.txt"`, `"a\tb"`,
+//! `"two words"`.
 
-/// Reads a name in git's quotes; returns it and what follows the quotes. `None`: it is no such
-/// name.
+/// Parses a quoted name; returns it and what follows the quotes. `None`: it is not quoted.
 pub fn unquoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut name = Vec::new();
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_up_to_the_quote_that_ends_it() {
+    fn a_name_is_read_up_to_its_closing_quote() {
         for (text, expected) in [
             (&br#""a b" rest"#[..], Some((&b"a b"[..], &b" rest"[..]))),
             (

@@ -1,6 +1,6 @@
-//! What a model knows of files. The host remembers it, with the session; the guest, which may be
-//! another one by the next call, remembers nothing: it is told with each call that changes files,
-//! and tells with each result what is to be remembered.
+//! What a model knows of files. The host remembers it with the session; the guest, which may be
+//! replaced between calls, remembers nothing: it receives what it needs with each call that changes
+//! files, and returns with each result what to remember.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -10,17 +10,16 @@ use super::Call;
 use super::Output;
 use super::PatchAction;
 
-/// What a file holds, as short as two looks at it can be compared by. Whoever gets one does nothing
-/// with it but that.
+/// A fingerprint of a file's contents, which is only compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Mark(pub String);
 
-/// What the host remembers of the files that a call may change.
+/// What the host knows of the files that a call may change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    /// Of these, and of all that lies below them, `files` says everything. Paths from the project's
-    /// folder, without links in them.
+    /// `files` is complete for these and for everything below them. Paths from the project's
+    /// folder, with links resolved.
     pub told: Vec<BytesPath>,
     pub files: Vec<KnownFile>,
 }
@@ -32,8 +31,7 @@ pub struct KnownFile {
     pub mark: Mark,
 }
 
-/// Something to remember of a file, by where it lies from the project's folder, whatever links it
-/// was named through.
+/// Something to remember of a file, by its path from the project's folder with links resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Memo {
@@ -41,19 +39,19 @@ pub enum Memo {
     Read {
         path: BytesPath,
         mark: Mark,
-        /// From 1.
+        /// Counted from 1.
         first_line: u64,
         n_lines: u64,
-        /// Whether something follows that was not shown.
+        /// Whether lines follow that were not shown.
         more: bool,
     },
     /// The model wrote all of it.
     Wrote { path: BytesPath, mark: Mark },
-    /// The model changed a part of it, and nobody else had since it was seen.
+    /// The model changed a part of it, and nothing else had changed it since it was seen.
     Changed { path: BytesPath, mark: Mark },
-    /// The model had it taken away or replaced, with all below it.
+    /// The model had it removed or replaced, with everything below it.
     Gone { path: BytesPath },
-    /// It, or what lies below it, has another name now.
+    /// It, with everything below it, was renamed.
     Moved { from: BytesPath, to: BytesPath },
 }
 
@@ -81,7 +79,7 @@ impl Memo {
 }
 
 impl Call {
-    /// Returns where a call that changes files is told what is known of them.
+    /// Returns where the knowledge of a call that changes files goes.
     pub fn known_mut(&mut self) -> Option<&mut Option<Known>> {
         match self {
             Self::WriteFile(call) => Some(&mut call.known),
@@ -97,7 +95,7 @@ impl Call {
         }
     }
 
-    /// Returns what a call was told to be known; `None`: nobody remembers anything.
+    /// Returns the knowledge in a call; `None`: the host keeps no memory.
     pub fn known(&self) -> Option<&Known> {
         match self {
             Self::WriteFile(call) => call.known.as_ref(),
@@ -113,7 +111,7 @@ impl Call {
         }
     }
 
-    /// Returns the paths of what a call changes, as they were named.
+    /// Returns the paths that a call changes, as it names them.
     pub fn changes(&self) -> Vec<BytesPath> {
         match self {
             Self::WriteFile(call) => vec![call.path.clone()],
@@ -141,7 +139,7 @@ impl Call {
 }
 
 impl Output {
-    /// Returns what is to be remembered of what a call did.
+    /// Returns what to remember of a call.
     pub fn memos(&self) -> &[Memo] {
         match self {
             Self::Read(read) => &read.memos,
@@ -152,7 +150,7 @@ impl Output {
         }
     }
 
-    /// Puts in what is to be remembered.
+    /// Sets what to remember.
     pub fn set_memos(&mut self, memos: Vec<Memo>) {
         match self {
             Self::Read(read) => read.memos = memos,
@@ -164,7 +162,7 @@ impl Output {
     }
 }
 
-/// Returns what follows in a path after a file or folder that it is or lies in; the project's own
+/// Returns the rest of a path below a file or folder, empty for that itself; the project's own
 /// folder is the empty path.
 pub fn below<'a>(path: &'a [u8], top: &[u8]) -> Option<&'a [u8]> {
     if top.is_empty() {

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
-/// Returns bytes as text. Each byte that is none is written as `\x80`, so that it can be told from
-/// any other, and from a replacement character that really stands there.
+/// Returns bytes as text. Each invalid byte is written as `\x80`, so that it differs from any
+/// other, and from a real replacement character.
 pub fn shown_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_that_is_no_text_is_shown_by_its_number() {
+    fn each_invalid_byte_is_shown_as_an_escape() {
         for (bytes, text) in [
             (&b"caf\xe9 au lait"[..], r"caf\xe9 au lait"),
             (b"\x80\x81", r"\x80\x81"),

@@ -1,4 +1,4 @@
-//! How a command is held at its first write, in mode ask: it starts without a question, and runs as
+//! Holds a command at its first write, in mode `ask`: it starts without a question, and runs as
 //! long as it only reads.
 
 use serde::Deserialize;
@@ -12,18 +12,18 @@ const MAX_PATTERNS: usize = 256;
 const MAX_PATTERN_BYTES: usize = 16 * 1024;
 
 /// Holds a command at its first write outside `/tmp`, its home and `/dev`, until the host has
-/// answered. A yes holds for the whole call, but for protected names: each of those is asked about.
-/// A no holds for the whole call.
+/// answered. An approval holds for the whole call, except for protected names: each of those is
+/// asked about. A refusal holds for the whole call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteGate {
     /// Files of the project that are written without a question, as patterns of a `.gitignore`,
-    /// such as `target/` and `__pycache__/`. They open no protected name.
+    /// such as `target/` and `__pycache__/`. They exempt no protected name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unasked: Vec<String>,
 }
 
 impl WriteGate {
-    /// Returns whether these are more patterns than may go with a call.
+    /// Returns whether these are more patterns than a call may have.
     pub fn is_too_much(&self) -> bool {
         self.unasked.len() > MAX_PATTERNS
             || self.unasked.iter().map(String::len).sum::<usize>() > MAX_PATTERN_BYTES
@@ -35,12 +35,12 @@ impl WriteGate {
 pub struct AskedWrite {
     pub path: BytesPath,
     pub change: WriteChange,
-    /// The name is a protected one, so that a yes to the call does not open it.
+    /// The name is protected, so that an approval of the call does not cover it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
 }
 
-/// What becomes of a file.
+/// How a file is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteChange {
@@ -48,12 +48,12 @@ pub enum WriteChange {
     Write,
     /// A file or a folder is removed.
     Remove,
-    /// It gets another name, or another file gets its name.
+    /// It is renamed, or another file is renamed to it.
     Rename,
-    /// A folder is made.
+    /// A folder is created.
     MakeFolder,
-    /// A hard or a symbolic link is made.
+    /// A hard or a symbolic link is created.
     Link,
-    /// Its mode, owner, times or extended attributes.
+    /// Its mode, owner, times or extended attributes change.
     Attributes,
 }

@@ -475,7 +475,7 @@ async fn one_that_puts_something_else_in_the_place_of_a_file_has_no_tool_follow_
         ("mkfifo a.txt", "named pipe"),
         ("ln -s /etc/passwd a.txt", "outside of /workspace"),
         ("ln -s .env a.txt", "protected by its name"),
-        ("ln -s a.txt a.txt", "in a circle"),
+        ("ln -s a.txt a.txt", "a cycle of symbolic links"),
     ] {
         let model = ScriptedModel::new().calls_many(calls.clone()).says("Done.");
         let hooks = format!("[pre_tool_use]\n'*' = 'rm -f a.txt; {swap}; true'");

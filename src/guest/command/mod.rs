@@ -184,7 +184,7 @@ pub(super) async fn run(
             (
                 None,
                 crossed
-                    .map(|limit| format!("it ended by itself, but {limit}: remove what is not needed, nothing more can be written before")),
+                    .map(|limit| format!("it ended by itself, but {limit}: remove what is not needed, nothing can be written before that")),
             )
         }
     };
@@ -238,7 +238,7 @@ pub(super) async fn run(
 
 fn write_block_note(session: &Session, shut: &WriteBlock) -> String {
     let next = if session.has_room() {
-        "there is room again"
+        "there is space again"
     } else {
         "remove what is not needed"
     };
@@ -361,7 +361,7 @@ impl RunningCommand<'_> {
 
     fn handle(&mut self, next: Next) -> Result<(), Fault> {
         match next {
-            Next::HostMessage(word) => self.heard(word),
+            Next::HostMessage(word) => self.handle_message(word),
             Next::Readable(at) => self.read(at),
             Next::Writable => self.input.write(&self.sources, self.line),
             Next::Report(Some(Report::Ended {
@@ -406,7 +406,7 @@ impl RunningCommand<'_> {
         Ok(())
     }
 
-    fn heard(&mut self, word: HostMessage) {
+    fn handle_message(&mut self, word: HostMessage) {
         match word {
             HostMessage::Credit(bytes) => {
                 self.line.add_room(bytes);

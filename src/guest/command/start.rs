@@ -119,9 +119,9 @@ async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<St
         Ok(Some(Report::Ended { .. } | Report::Ran { .. } | Report::Asks { .. }) | None) => {
             Err(failure(lost_supervisor(session).await))
         }
-        Err(_elapsed) => Err(failure(session.end_box(
-            "the process that starts commands does not answer any more".to_owned(),
-        ))),
+        Err(_elapsed) => Err(failure(
+            session.end_box("the process that starts commands does not respond".to_owned()),
+        )),
     }
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
                              sandbox already, or is older than Linux 5.9; allow the command by a rule, or use mode auto"
                 .to_owned()
         }
-        (Stage::Prepare, Errno::EACCES) => "its directory may not be entered".to_owned(),
+        (Stage::Prepare, Errno::EACCES) => "its working directory is not accessible".to_owned(),
         (Stage::Prepare, errno) => format!("its environment cannot be set up: {}", errno.desc()),
         (Stage::Execute, Errno::E2BIG) => TOO_LONG.to_owned(),
         (Stage::Execute, Errno::ENOEXEC) => {

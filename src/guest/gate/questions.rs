@@ -212,7 +212,11 @@ mod tests {
         for (id, words) in [(2, "push"), (3, "publish"), (4, "push")] {
             assert!(waits(&questions.hold(held(id, words))));
         }
-        assert_eq!(questions.answered(7, true).0.len(), 0, "nobody asked that");
+        assert_eq!(
+            questions.answered(7, true).0.len(),
+            0,
+            "no such question is open"
+        );
         let (answered, next) = questions.answered(0, true);
         assert_eq!(
             (ids(&answered), next.as_ref().map(|(number, _)| *number)),
@@ -221,7 +225,7 @@ mod tests {
         assert_eq!(
             questions.answered(0, false).0.len(),
             0,
-            "an answer that comes twice is about nothing"
+            "a repeated answer changes nothing"
         );
         assert_eq!(is_answered(&questions.hold(held(5, "push"))), Some(true));
         assert!(waits(&questions.hold(held(6, "publish"))));

@@ -175,7 +175,7 @@ impl Patching<'_> {
         };
         let Some(to) = to else {
             if new == text {
-                return Err(refused(path, "is left as it is by the patch"));
+                return Err(refused(path, "is not changed by the patch"));
             }
             self.all.set(at, Some(new));
             return Ok(change);
@@ -242,7 +242,7 @@ impl Patching<'_> {
             Some(text) => Ok((taken, text.clone())),
             None if self.all.was_there(taken.at) => Err(refused(
                 path,
-                "is deleted or moved away earlier in the patch; change it in front of that",
+                "is deleted or moved earlier in the patch; change it before that",
             )),
             None => Err(self.workspace.root.fault(path, Errno::ENOENT)),
         }
@@ -293,7 +293,7 @@ fn refuse_below_a_file(workspace: &Workspace, files: &[FilePatch]) -> Result<(),
     {
         Some([(_, file), (_, below)]) => {
             let problem = format!(
-                "would lie in {file}, of which the same patch makes a file; name one of them otherwise. Nothing was changed"
+                "would be inside {file}, which the same patch creates as a file; rename one of them. Nothing was changed"
             );
             Err(refused(below, problem))
         }

@@ -241,7 +241,7 @@ fn early_note(path: &BytesPath, n_survivors: u32) -> String {
         format!("it ended at once; its output is in {path}")
     } else {
         format!(
-            "it ended at once, and the processes it had left running were ended with it: leave out the `&`, background does that; its output is in {path}"
+            "it ended at once, and the processes it had left running were ended: leave out the `&`, `background` does that; its output is in {path}"
         )
     }
 }

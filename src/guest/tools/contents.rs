@@ -64,7 +64,10 @@ fn survey_at(
 ) -> Result<u64, Fault> {
     let shown = BytesPath::from_bytes(path);
     if depth > MAX_DEPTH {
-        return Err(refused(&shown, "lies too deep for this tool; use bash"));
+        return Err(refused(
+            &shown,
+            "is nested too deeply for this tool; use bash",
+        ));
     }
     let names = open_folder(folder, b".")
         .and_then(|folder| walk::list(folder.as_fd(), stop))

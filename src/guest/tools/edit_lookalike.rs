@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::lookalike::Plain;
+use crate::lookalike::NormalizedText;
 use crate::lookalike::normalize;
 
 /// Finds the only place of a text by look-alike characters; returns it with the new text for it.
 /// Common prefix and suffix of the old and new text keep the characters of the file.
 pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Vec<u8>)> {
-    let text_plain = Plain::of(text);
-    let old_plain = Plain::of(old);
+    let text_plain = NormalizedText::of(text);
+    let old_plain = NormalizedText::of(old);
     let wanted = old_plain.text.as_str();
     if wanted.trim().is_empty() {
         return None;
@@ -57,7 +57,7 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Ve
 /// with their combining marks.
 fn stays(old: &str, new: &str) -> (usize, usize) {
     let is_same = |(one, other): &(&u8, &u8)| one == other;
-    let cuts = |text: &str| Plain::of(text);
+    let cuts = |text: &str| NormalizedText::of(text);
     let (old_cuts, new_cuts) = (cuts(old), cuts(new));
     let is_cut = |at_old: usize, at_new: usize| old_cuts.is_cut(at_old) && new_cuts.is_cut(at_new);
     let mut head = old

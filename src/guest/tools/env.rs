@@ -45,7 +45,7 @@ pub(crate) fn run(environment: &[Vec<u8>], call: &Env) -> Result<Environment, Fa
     {
         return Err(invalid(
             "name",
-            "holds a `=` or a NUL byte, which no variable's name does",
+            "contains `=` or a NUL byte, which no variable name may have",
         ));
     }
     let mut variables: Vec<Variable> = environment

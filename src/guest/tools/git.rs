@@ -141,7 +141,7 @@ async fn ask(session: &Session, git: &Git, line: &mut CallChannel) -> Result<Com
         let skipped = asking.protected(&words, file.as_deref()).await?;
         if !skipped.is_empty() {
             note = Some(format!(
-                "not shown, because their names say that they hold secrets: {} file(s)",
+                "not shown, because their names are protected: {} file(s)",
                 skipped.len()
             ));
         }
@@ -168,9 +168,7 @@ async fn ask(session: &Session, git: &Git, line: &mut CallChannel) -> Result<Com
     let compares_commits = matches!(&git.query, GitQuery::Diff { base: Some(base), .. } if !base.contains("..") && base != "HEAD" && base != "@");
     if ended.output_bytes == 0 && compares_commits {
         note = note.or_else(|| {
-            Some(
-                "`base` compares commits; what is not committed yet is shown without it".to_owned(),
-            )
+            Some("`base` compares commits; leave it out to see uncommitted changes".to_owned())
         });
     }
     ended.note = [note, ended.note]
@@ -548,7 +546,7 @@ impl Asking<'_> {
         match read {
             Ok(Ok(_)) if answer.len() as u64 <= MAX_ANSWER => Ok(answer),
             Ok(Ok(_)) => Err(failed(
-                "it has too much to say of its settings or files; use bash",
+                "its output about settings or files is too long; use bash",
             )),
             Ok(Err(error)) => Err(failed(&error.to_string())),
             Err(_elapsed) => Err(failed("git did not answer in time")),
@@ -635,7 +633,7 @@ impl Asking<'_> {
                 > MAX_LEFT_OUT_BYTES
         {
             return Err(failed(
-                "more files in it than can be left out are protected by their names; name a file or a folder",
+                "it contains more protected names than can be excluded; name a file or a folder",
             ));
         }
         Ok(names)

@@ -75,7 +75,7 @@ pub(super) fn find(
                 .map(|path| path.to_string())
                 .collect();
             LookalikeMatch::Several(format!(
-                "several files look like it by their letters, such as {}: copy the name that is meant",
+                "several names consist of look-alike characters, such as {}: copy the one that is meant",
                 named.join(" and ")
             ))
         }

@@ -142,7 +142,7 @@ pub(super) fn find(
                 .map(|(path, line)| format!("{}:{line}", BytesPath::from_bytes(path.as_slice())))
                 .collect();
             let said = format!(
-                "letters that only look like these stand in several places, such as {}: copy them from there",
+                "look-alike characters occur in several places, such as {}: copy the text from there",
                 named.join(", ")
             );
             Some(LookalikeMatch { file: None, said })

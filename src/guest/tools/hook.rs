@@ -86,7 +86,7 @@ fn environment(session: &Session, hook: &Hook) -> Result<Vec<Vec<u8>>, Fault> {
     if hook.command.contains('\0') {
         return Err(invalid(
             "command",
-            "holds a NUL byte, which no shell takes".to_owned(),
+            "contains a NUL byte, which no shell accepts".to_owned(),
         ));
     }
     let mut environment = session.environment();

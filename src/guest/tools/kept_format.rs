@@ -56,7 +56,7 @@ pub(super) fn in_format_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
                 format!("was {name}, which has no `{letter}`")
             } else {
                 format!(
-                    "was not UTF-8 but looked like {name}, and which bytes `{letter}` has there is not certain"
+                    "was not UTF-8 but looked like {name}, and the bytes of `{letter}` in it are not certain"
                 )
             };
             notes.push(format!("the old text {why}: the file is UTF-8 now"));
@@ -223,7 +223,7 @@ mod tests {
             b"text\n",
             "the old file was not text: it had zero bytes; the file is UTF-8 now",
         );
-        let said = "the old text was not UTF-8 but looked like windows-1252 (Latin-1), and which bytes `\u{e8}` has there is not certain: the file is UTF-8 now";
+        let said = "the old text was not UTF-8 but looked like windows-1252 (Latin-1), and the bytes of `\u{e8}` in it are not certain: the file is UTF-8 now";
         check(
             b"# Carte du caf\xe9\n",
             "cr\u{e8}me\n",

@@ -46,7 +46,7 @@ pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault>
         Some(_) => {
             return Err(refused(
                 &call.path,
-                "is there already and is no folder; name another one, or delete it first",
+                "already exists and is not a folder; name another one, or delete it first",
             ));
         }
     };

@@ -147,7 +147,7 @@ impl Patterns {
         };
         let meant = self.wanted.iter().find_map(slashed)?;
         Some(format!(
-            "a backslash is no separator here, but makes the letter behind it plain; if one was meant, use: {meant}"
+            "a backslash is not a separator here but escapes the next character; if a separator was meant, use: {meant}"
         ))
     }
 

@@ -508,7 +508,7 @@ pub(super) fn refuse_backslash(path: &BytesPath, name: &[u8]) -> Result<(), Faul
         Some(slashed) => Err(refused(
             path,
             format!(
-                "a backslash is no separator here but a letter of the name, and nothing has this name; write {slashed}. Nothing was changed; a name \
+                "a backslash is not a separator here but part of the name, and nothing has this name; write {slashed}. Nothing was changed; a name \
                  that is to have a backslash in it can be made with a command"
             ),
         )),

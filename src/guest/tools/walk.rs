@@ -406,7 +406,7 @@ mod tests {
         fn visit(&self, (): &mut (), entry: &Entry<'_>) {
             self.0
                 .lock()
-                .expect("nobody panicked")
+                .expect("no thread panicked")
                 .push(String::from_utf8_lossy(entry.path()).into_owned());
         }
     }
@@ -434,7 +434,7 @@ mod tests {
             visitor
                 .0
                 .into_inner()
-                .expect("nobody panicked")
+                .expect("no thread panicked")
                 .into_iter()
                 .filter(|path| path.contains('/'))
                 .collect::<Vec<_>>()

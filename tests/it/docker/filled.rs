@@ -358,11 +358,8 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
         ],
     );
     has(&told[12], &["write the file", limit, "nothing was changed"]);
-    has(
-        &told[13],
-        &["cannot be started", limit, "before there is room"],
-    );
-    has(&told[14], &["20971520", "freed", "there is room again"]);
+    has(&told[13], &["cannot be started", limit, "needs free space"]);
+    has(&told[14], &["20971520", "freed", "there is space again"]);
     assert_eq!(told[15], "\"x\\n\"");
     assert!(!env.path("written").exists());
     let left: u64 = std::fs::read_dir(env.path("made"))
@@ -404,7 +401,7 @@ fn r_08_what_is_kept_for_the_host_is_kept_from_short_commands_too() {
             "File too large",
             "less than 64.0 MiB is free on the disk of the project",
             "most of what this session wrote is `made",
-            "there is room again",
+            "there is space again",
         ],
     );
     assert_eq!(
@@ -498,7 +495,7 @@ fn r_15_which_of_its_own_folders_is_full_is_told() {
         &text,
         &[
             "No space left on device",
-            "/tmp is full: it holds 64 MiB in 16384 files at most; if that is why it failed, remove some there",
+            "/tmp is full: it holds 64 MiB in 16384 files at most; if that is why it failed, remove files there",
         ],
     );
     let text = greedy(

@@ -47,7 +47,7 @@ fn the_projects_own_folder_is_open_again_after_a_command_that_closed_it() {
         let (result, told) = session(&env, &[&work_and_close("", closed), "echo three >> a.txt"]);
         assert_eq!((warnings(&result), mode(&env, "")), (vec![], open));
         assert!(
-            told.contains(&format!("closed to its owner (mode {closed})")),
+            told.contains(&format!("was removed (mode {closed})")),
             "{told}"
         );
         assert_eq!(

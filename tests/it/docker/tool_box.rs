@@ -94,7 +94,7 @@ fn a_command_that_cannot_begin_in_the_background_says_why() {
     run(&mut env.task(&model, &["go there"])).expect(0);
     let told = model.requests().last().expect("requests")["messages"].to_string();
     assert!(
-        told.contains("its directory may not be entered") && !told.contains("supervisor"),
+        told.contains("its working directory is not accessible") && !told.contains("supervisor"),
         "{told}"
     );
 }

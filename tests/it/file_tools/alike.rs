@@ -231,7 +231,7 @@ fn a_pattern_finds_the_only_name_that_looks_like_it_and_that_is_said() {
         .text;
     assert!(
         several.starts_with("no file matches")
-            && several.contains("several files look like it by their letters"),
+            && several.contains("several names consist of look-alike characters"),
         "{several}"
     );
     assert_eq!(project.glob("x-y"), ["x-y"], "one that is there is meant");
@@ -351,7 +351,9 @@ fn a_backslash_is_no_separator_for_any_tool_that_makes_a_path() {
             finished.text
         );
         assert!(
-            finished.text.contains("a backslash is no separator here")
+            finished
+                .text
+                .contains("a backslash is not a separator here")
                 && finished.text.contains("write src/"),
             "{tool}: {}",
             finished.text
@@ -381,7 +383,9 @@ fn a_path_with_backslashes_that_is_not_there_is_told_from_one_with_slashes() {
             "{tool}: {}",
             finished.text
         );
-        let is_said = finished.text.contains("a backslash is no separator here")
+        let is_said = finished
+            .text
+            .contains("a backslash is not a separator here")
             && finished.text.contains("src/");
         assert!(is_said, "{tool}: {}", finished.text);
     }
@@ -399,7 +403,7 @@ fn a_path_with_backslashes_that_is_not_there_is_told_from_one_with_slashes() {
             let text = project.model(tool, &arguments.to_string()).text;
             assert!(
                 text.contains(&format!(
-                    "if one was meant, use: {}",
+                    "if a separator was meant, use: {}",
                     pattern.replace('\\', "/")
                 )),
                 "{tool} {pattern}: {text}"

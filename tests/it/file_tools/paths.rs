@@ -148,7 +148,7 @@ fn a_link_to_nothing_is_called_what_it_is() {
     let words = project.read("twice").expect_err("read").to_string();
     assert!(
         words.starts_with(
-            "twice: leads through folder/link, a symbolic link to ../gone, which is not there"
+            "twice: leads through folder/link, a symbolic link to ../gone, which does not exist"
         ),
         "{words}"
     );

@@ -447,7 +447,7 @@ async fn a_file_tool_over_its_time_is_told_as_done_or_as_stopped() {
             CallStatus::TimedOut,
         )
         .await;
-    let told = "copy many to more: did not end within 0 s and was stopped; a part of it may be done, so look at what is there before you go on";
+    let told = "copy many to more: did not end within 0 s and was stopped; a part of it may be done, so check what exists before you continue";
     assert_eq!(
         text,
         format!("{told}\n[to go on, ask for less at once, such as one file or folder]")

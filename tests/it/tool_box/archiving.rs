@@ -93,7 +93,7 @@ async fn what_is_packed_comes_out_as_it_was() {
         ] {
             let text = hand.fails("archive", action, CallStatus::Failed).await;
             assert!(
-                text.contains("is there already") && !text.contains("overwrite"),
+                text.contains("already exists") && !text.contains("overwrite"),
                 "{text}"
             );
             assert!(
@@ -310,7 +310,10 @@ async fn links_on_the_way_to_an_archive_or_its_folder_lead_nowhere_else() {
         ("out_up", "leads outside of /workspace"),
         ("out_up/deep", "leads outside of /workspace"),
         ("out_whole", "leads outside of /workspace"),
-        ("dangling", "a symbolic link to nowhere, which is not there"),
+        (
+            "dangling",
+            "a symbolic link to nowhere, which does not exist",
+        ),
         ("keys", "protected by its name"),
     ] {
         let text = hand
@@ -324,7 +327,7 @@ async fn links_on_the_way_to_an_archive_or_its_folder_lead_nowhere_else() {
         ("out_up/a.zip", "leads outside of /workspace"),
         (
             "gone.zip",
-            "a symbolic link to nowhere.zip, which is not there",
+            "a symbolic link to nowhere.zip, which does not exist",
         ),
         ("secret.zip", "protected by its name"),
     ] {
@@ -620,7 +623,7 @@ async fn what_is_no_archive_or_no_call_is_named() {
         ("text.zip", "cannot be read as a zip"),
         ("text.tar", "not the kind of archive"),
         ("text.tgz", "not the kind of archive"),
-        ("a.rar", "ends in none of .zip"),
+        ("a.rar", "does not end in .zip"),
         ("none.zip", "no such file"),
         ("folder.zip", "is a directory"),
         ("pipe.zip", "named pipe"),

@@ -205,7 +205,7 @@ async fn a_base_that_is_the_last_commit_shows_what_is_not_committed() {
     }
     let diff = hand.ok("git_diff", json!({"base": "main"})).await;
     assert!(
-        diff.contains("(no output)") && diff.contains("not committed yet is shown without it"),
+        diff.contains("(no output)") && diff.contains("leave it out to see uncommitted changes"),
         "{diff}"
     );
 }
@@ -463,7 +463,7 @@ async fn a_difference_leaves_out_what_is_protected_by_its_name_until_it_is_asked
     }
     let text = hand.ok("git_diff", none()).await;
     assert!(
-        text.contains("+KEY=shown") && text.contains("they hold secrets: 2 file(s)"),
+        text.contains("+KEY=shown") && text.contains("names are protected: 2 file(s)"),
         "{text}"
     );
     assert!(
@@ -657,7 +657,7 @@ async fn what_git_would_refuse_is_told_with_what_can_be_done() {
             "git_diff",
             json!({"base": "nope"}),
             &[
-                "`base`: `nope` is no branch, tag or commit",
+                "`base`: `nope` is not a branch, tag or commit",
                 "git_branch lists",
             ][..],
         ),

@@ -36,7 +36,7 @@ const PIPE: &str = "is not a regular file but a named pipe";
 const SOCKET: &str = "is not a regular file but a socket";
 const FIXED: &str = "is read-only here";
 const LARGE: &str = "more than the";
-const NO_FOLDER: &str = "is not a directory, or leads through";
+const NO_FOLDER: &str = "is not a directory, or one of its parents";
 const A_FILE: &str = "is a file, not a folder; use read_file";
 
 #[rustfmt::skip]
@@ -487,7 +487,7 @@ async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
         (
             "write_file",
             write("a.txt/x/"),
-            "is not a directory, or leads through",
+            "is not a directory, or one of its parents",
         ),
         ("edit_file", edit("a.txt/"), "leave out the slash"),
         ("edit_file", edit("kk/"), "no such file"),
@@ -504,7 +504,7 @@ async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
         (
             "list_directory",
             json!({"path": "a.txt/x"}),
-            "is not a directory, or leads through",
+            "is not a directory, or one of its parents",
         ),
         (
             "tree",

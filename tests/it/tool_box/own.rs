@@ -200,7 +200,7 @@ async fn the_environment_is_shown_as_commands_have_it() {
     assert!(
         hand.fails("env", json!({"name": "A=B"}), CallStatus::Failed)
             .await
-            .contains("which no variable's name does")
+            .contains("which no variable name may have")
     );
 }
 

@@ -33,7 +33,7 @@ const MAX_ENTRIES: u64 = 10_000;
 const MAX_BYTES: u64 = MAX_COPY;
 
 /// Remedies: for a valid archive that this tool does not unpack, and for a damaged one.
-const WITH_BASH: &str = "nothing was unpacked; take out what you need of it with bash (tar, unzip)";
+const WITH_BASH: &str = "nothing was unpacked; extract what you need with bash (tar, unzip)";
 const GET_WHOLE: &str = "inspect it with bash (ls -l, file), then download or create it again";
 
 /// Format of an archive.
@@ -57,7 +57,7 @@ impl ArchiveKind {
         } else {
             Err(invalid(
                 "archive_path",
-                "ends in none of .zip, .tar, .tar.gz and .tgz; for other kinds use bash",
+                "does not end in .zip, .tar, .tar.gz or .tgz; for other formats use bash",
             ))
         }
     }

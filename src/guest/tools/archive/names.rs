@@ -28,9 +28,7 @@ pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fa
         return Err(bad("has an absolute name"));
     }
     if name.contains(&b'\\') || matches!(name, [letter, b':', ..] if letter.is_ascii_alphabetic()) {
-        return Err(bad(
-            "has a name as Windows writes them, with a backslash or a drive",
-        ));
+        return Err(bad("has a Windows name, with a backslash or a drive"));
     }
     if name.len() > MAX_PATH {
         return Err(bad("has a name that is too long"));

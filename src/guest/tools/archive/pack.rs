@@ -121,7 +121,7 @@ pub(super) fn run(
         ..
     } = packing;
     if n_entries == 0 {
-        return Err(refused(source, "holds nothing that could be packed"));
+        return Err(refused(source, "contains nothing that can be packed"));
     }
     writer
         .finish()
@@ -178,7 +178,10 @@ impl Packing<'_> {
         let shown = BytesPath::from_bytes(real);
         let failed = |errno| fault(&shown, errno);
         if depth > MAX_DEPTH {
-            return Err(refused(&shown, "lies too deep for this tool; use bash"));
+            return Err(refused(
+                &shown,
+                "is nested too deeply for this tool; use bash",
+            ));
         }
         if !name.is_empty() {
             self.count()?;

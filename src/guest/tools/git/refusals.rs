@@ -31,7 +31,7 @@ impl Asking<'_> {
                 Err(invalid(
                     "name",
                     format!(
-                        "there is a branch `{name}` already; git_checkout goes to it, or choose another name for a new one"
+                        "there is a branch `{name}` already; git_checkout switches to it, or choose another name for a new one"
                     ),
                 ))
             }
@@ -88,12 +88,12 @@ impl Asking<'_> {
         Err(match name {
             "HEAD" | "@" if field == "base" => invalid(
                 field,
-                "there is no commit yet to compare with; leave it out, or commit first",
+                "there is no commit yet to compare with; omit it, or commit first",
             ),
             name if field == "target" => invalid(
                 field,
                 format!(
-                    "`{name}` is no branch, tag or commit of this repository; {remedy}, and with create set to true a new branch is made"
+                    "`{name}` is not a branch, tag or commit of this repository; {remedy}; with create set to true a new branch is created"
                 ),
             ),
             name => invalid(
@@ -138,7 +138,7 @@ impl Asking<'_> {
             return Err(invalid(
                 "name",
                 format!(
-                    "`{name}` is checked out, so it stays; check out another branch first, with git_checkout"
+                    "`{name}` is checked out, so it cannot be deleted; check out another branch first, with git_checkout"
                 ),
             ));
         }
@@ -155,12 +155,12 @@ impl Asking<'_> {
         }
         let problem = if has_upstream {
             format!(
-                "`{name}` has commits that the branch which it follows has not, so git keeps it; leave it there and say that the person may delete it"
+                "`{name}` has commits that its upstream does not have, so git keeps it; leave it there and say that the user may delete it"
             )
         } else {
             format!(
                 "`{name}` has commits that `HEAD` has not, which would be lost, so nothing was deleted; merge it first (`git merge {name}`), or \
-                 leave it there and say that the person may delete it"
+                 leave it there and say that the user may delete it"
             )
         };
         Err(invalid("name", problem))
@@ -177,10 +177,7 @@ impl Asking<'_> {
             return Ok(());
         }
         Err(match n {
-            0 => invalid(
-                "index",
-                "there is no stash here; nothing was put away, so go on without it",
-            ),
+            0 => invalid("index", "there is no stash; continue without it"),
             1 => invalid(
                 "index",
                 format!("there is no stash {index}; there is one, and its index is 0"),
@@ -188,7 +185,7 @@ impl Asking<'_> {
             n => invalid(
                 "index",
                 format!(
-                    "there is no stash {index}; those that there are have the indexes 0 to {}, as action list shows",
+                    "there is no stash {index}; the existing ones have the indexes 0 to {}, as action list shows",
                     n - 1
                 ),
             ),
