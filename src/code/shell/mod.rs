@@ -1,10 +1,10 @@
-//! The commands that a script of a shell says literally: words and quotes without any expansion,
-//! parted by `;`, `&`, `&&`, `|`, `||` and line ends.
+//! The literal commands of a shell script: words and quotes without any expansion, separated by
+//! `;`, `&`, `&&`, `|`, `||` and line ends.
 //!
-//! A word with a variable or a glob in it is unknown, and so is all from a substitution, a
-//! here-document, a subshell or a function on. Nothing is guessed and nothing is run in thought. So
-//! a script that is known starts these commands and no others, as far as it says, and of one that
-//! is not known these are commands that it has.
+//! A word with a variable or a glob in it is unknown, and so is everything from a substitution, a
+//! here-document, a subshell or a function on. Nothing is guessed and nothing is interpreted. So a
+//! script that is known starts exactly these commands, as far as it says, and one that is not known
+//! contains them.
 //!
 //! This is no boundary. It finds early what a script says plainly; what runs is seen in the
 //! sandbox. Start with [`read`].
@@ -16,31 +16,29 @@ mod tests;
 
 pub use reader::read;
 
-/// What a text starts, as far as it says so.
+/// The commands that a script starts, as far as it says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub commands: Vec<Command>,
-    /// What in it is not known, the first of it; `None`: the commands are all, and all that there
-    /// is to them.
+    /// The first construct that is not known; `None`: the commands are complete.
     pub unknown: Option<&'static str>,
-    /// The reading ended before the script did, so that it may start others.
+    /// Parsing stopped before the script's end, so it may start others.
     pub is_cut: bool,
 }
 
 /// A program, or a builtin, with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Its name and arguments, without quotes; `None`: the shell that runs it makes a word of it,
-    /// or none, or several.
+    /// Its name and arguments, without quotes; `None`: the shell expands it to any number of words.
     pub words: Vec<Option<String>>,
-    /// Variables are set for it, or, where there are no words, for the script.
+    /// Variables are set for it or, where there are no words, for the script.
     pub sets_variables: bool,
     /// A redirect writes into a file that is not `/dev/null`.
     pub writes: bool,
 }
 
 impl Script {
-    /// Returns whether nothing in it was left unread.
+    /// Returns whether everything in it was parsed.
     pub fn is_known(&self) -> bool {
         self.unknown.is_none()
     }
@@ -52,7 +50,7 @@ impl Command {
         self.words.iter().map_while(Option::as_deref).collect()
     }
 
-    /// Returns all of its words, with this in the place of those that are not known.
+    /// Returns all of its words, with `unknown` in the place of those that are not known.
     pub fn texts<'a>(&'a self, unknown: &'a str) -> Vec<&'a str> {
         self.words
             .iter()

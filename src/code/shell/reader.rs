@@ -5,15 +5,15 @@ use std::str::Chars;
 use super::Command;
 use super::Script;
 
-/// Keywords behind which a command stands.
+/// Keywords that are followed by a command.
 const BEFORE_A_COMMAND: [&str; 9] = [
     "!", "if", "then", "elif", "else", "while", "until", "do", "{",
 ];
 
-/// Keywords behind which no command stands.
+/// Keywords that are not followed by a command.
 const OTHER_KEYWORDS: [&str; 8] = ["for", "case", "select", "[[", "fi", "done", "esac", "}"];
 
-/// Keywords behind which a command stands somewhere.
+/// Keywords that are followed by a command somewhere.
 const AROUND_A_COMMAND: [&str; 2] = ["function", "coproc"];
 
 const GLOB: &str = "a glob";
@@ -24,7 +24,7 @@ const NO_TARGET: &str = "a redirect without a file";
 const NO_END: &str = "a quote without an end";
 const SUBSTITUTION: &str = "a command substitution";
 
-/// Reads a script. What comes behind something that cannot be read is not read.
+/// Parses a script, up to what cannot be parsed.
 pub fn read(text: &str) -> Script {
     let mut reader = Reader {
         rest: text.chars().peekable(),
@@ -36,7 +36,7 @@ pub fn read(text: &str) -> Script {
     if let Err(unknown) = reader.read() {
         reader.note(unknown);
         reader.script.is_cut = true;
-        // Whatever this word goes on with, and the command behind it.
+        // The rest of this word, and of its command, is unknown.
         reader.word = None;
         reader.command.words.push(None);
         reader.script.commands.push(reader.command);
@@ -69,7 +69,7 @@ struct Redirect {
     duplicates: bool,
 }
 
-/// What ends the reading, as it is told.
+/// What stopped the parsing, in words.
 type Unknown = &'static str;
 
 impl Reader<'_> {
@@ -159,8 +159,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads what stands behind a `$`: a variable makes its word unknown, and where anything else
-    /// ends is not looked for.
+    /// Parses what follows a `$`: a variable makes its word unknown; where anything else ends is
+    /// not determined.
     fn read_dollar(&mut self, is_quoted: bool) -> Result<(), Unknown> {
         let Some(&next) = self.rest.peek() else {
             self.quoted().text.push('$');
@@ -194,7 +194,7 @@ impl Reader<'_> {
     }
 
     fn read_redirect(&mut self, c: char) -> Result<(), Unknown> {
-        // A number right in front of it is a descriptor, and no word.
+        // A number directly before it is a descriptor, not a word.
         let is_descriptor = |word: &mut Word| {
             !word.is_quoted
                 && word.unknown.is_none()
@@ -221,7 +221,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the word that is read, of which a part is quoted.
+    /// Returns the current word, a part of which is quoted.
     fn quoted(&mut self) -> &mut Word {
         let word = self.word.get_or_insert_default();
         word.is_quoted = true;
@@ -236,7 +236,7 @@ impl Reader<'_> {
         let Some(mut word) = self.word.take() else {
             return Ok(());
         };
-        // `[` alone is a program, and `{}` is what `find` and `xargs` put names in the place of.
+        // `[` alone is a program, and `{}` is a placeholder of `find` and `xargs`.
         if matches!(word.text.as_str(), "[" | "{}") {
             word.unknown = None;
         }
@@ -296,7 +296,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether a variable can be called so.
+/// Returns whether a text is a valid variable name.
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text

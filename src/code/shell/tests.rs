@@ -4,9 +4,9 @@ use proptest::proptest;
 
 use super::read;
 
-/// Shows a script: its commands parted by ` ; `, each word in brackets where it needs them, `?` for
-/// one that is not known, `=` for variables that are set, `>` for a file that is written, `…` where
-/// it is cut, and what is unknown behind ` -- `.
+/// Shows a script: its commands separated by ` ; `, each word in brackets where it needs them, `?`
+/// for an unknown word, `=` for variables that are set, `>` for a file that is written, `…` where
+/// parsing stopped, and what is unknown after ` -- `.
 fn shown(text: &str) -> String {
     let script = read(text);
     let of_command = |command: &super::Command| {
@@ -39,7 +39,7 @@ fn check(rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn words_are_what_a_shell_makes_of_quotes_and_escapes() {
+fn words_are_unquoted_and_unescaped_as_by_a_shell() {
     check(&[
         ("git push", "git push"),
         ("  git\tpush  ", "git push"),
@@ -68,7 +68,7 @@ fn words_are_what_a_shell_makes_of_quotes_and_escapes() {
 }
 
 #[test]
-fn commands_are_parted_by_operators_and_line_ends() {
+fn commands_are_separated_by_operators_and_line_ends() {
     check(&[
         (
             "a; b && c || d | e & f\ng |& h",
@@ -81,7 +81,7 @@ fn commands_are_parted_by_operators_and_line_ends() {
 }
 
 #[test]
-fn redirects_are_no_words_and_one_that_writes_is_told() {
+fn redirects_are_not_words_and_writing_ones_are_reported() {
     check(&[
         ("make > log 2>&1", "make >"),
         ("make >log", "make >"),
@@ -101,7 +101,7 @@ fn redirects_are_no_words_and_one_that_writes_is_told() {
 }
 
 #[test]
-fn variables_in_front_are_no_words() {
+fn assignments_before_a_command_are_not_words() {
     check(&[
         ("A=b C='d e' make x=y", "make x=y ="),
         ("A=1", "="),
@@ -113,7 +113,7 @@ fn variables_in_front_are_no_words() {
 }
 
 #[test]
-fn what_a_shell_would_expand_is_an_unknown_word_and_the_rest_is_read() {
+fn expansions_are_unknown_words_and_the_rest_is_parsed() {
     check(&[
         ("git push $X main; ls", "git push ? main ; ls -- a variable"),
         ("$X push", "? push -- a variable"),
@@ -129,7 +129,7 @@ fn what_a_shell_would_expand_is_an_unknown_word_and_the_rest_is_read() {
 }
 
 #[test]
-fn where_the_rest_cannot_be_told_apart_the_reading_ends() {
+fn parsing_stops_where_the_rest_is_ambiguous() {
     check(&[
         (
             "git push $(x); sudo ls",
@@ -165,7 +165,7 @@ fn where_the_rest_cannot_be_told_apart_the_reading_ends() {
 }
 
 #[test]
-fn a_keyword_makes_a_script_unknown_and_commands_behind_it_are_read() {
+fn a_keyword_makes_a_script_unknown_but_its_commands_are_parsed() {
     check(&[
         (
             "if a; then git push; else b; fi",
