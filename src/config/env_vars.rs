@@ -155,8 +155,8 @@ fn from(variable: &str) -> Origin {
 /// Returns whether `OPENAI_API_KEY` applies to the endpoint.
 ///
 /// Many shells have that variable set for other tools, and a key must not be sent to an endpoint it
-/// was not meant for: it applies only if the endpoint comes from `OPENAI_BASE_URL` or is OpenAI's,
-/// and no key is configured.
+/// was not meant for: it applies only if the endpoint comes from `OPENAI_BASE_URL` or is the one of
+/// OpenAI, and no key is configured.
 fn key_is_meant<'a>(
     files: &Table,
     flags: &[Flag],

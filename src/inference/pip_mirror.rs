@@ -1,7 +1,7 @@
 //! The package index that the user configured for pip.
 //!
-//! Where a mirror is configured, PyPI itself is often unreachable. The package is verified by its
-//! known hash, so any source will do.
+//! Where a mirror is configured, the public index is often unreachable. The package is verified by
+//! its known hash, so any source will do.
 
 use std::env;
 use std::fs;

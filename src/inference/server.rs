@@ -73,7 +73,7 @@ pub struct Serving {
     pub hold: Arc<ServerUse>,
 }
 
-/// HostPaths paths mounted into its container, with device and inode from when they were opened.
+/// Host paths mounted into its container, with device and inode from when they were opened.
 pub(super) type Sources = Vec<(PathBuf, (u64, u64))>;
 
 /// The state of the model server's container.

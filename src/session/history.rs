@@ -59,8 +59,8 @@ const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
 
 /// The messages of one conversation, and the operations on it as a whole.
 ///
-/// The agent loop keeps one while it works, and [`super::ResumeState`] rebuilds one from a log: the same
-/// steps give the same messages, so that a resumed session sends the same bytes as before.
+/// The agent loop keeps one while it works, and [`super::ResumeState`] rebuilds one from a log: the
+/// same steps give the same messages, so that a resumed session sends the same bytes as before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     entries: Vec<Entry>,

@@ -170,7 +170,7 @@ async fn a_call_debugs_what_it_has_started() {
     assert_eq!(printed, DEBUGGED);
 }
 
-/// Returns whether a program of this machine can be tried. ResumeState the test's own capture: a run must
+/// Returns whether a program of this machine can be tried. Past the test's own capture: a run must
 /// not be silent about what it leaves out.
 fn can_try(program: &str) -> bool {
     let can = has_domains()

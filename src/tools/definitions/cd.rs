@@ -20,7 +20,7 @@ struct Arguments {
 pub(super) fn tool() -> Tool {
     Tool::new(
         "cd",
-        "ToolSet the folder that later commands run in. Paths of other tools stay relative to the project.",
+        "Set the folder that later commands run in. Paths of other tools stay relative to the project.",
         object(&json!({ "path": { "type": "string", "description": "Folder, from the project's" } }), &["path"]),
         |arguments, _, _| {
             let Arguments { path } = parse(arguments)?;

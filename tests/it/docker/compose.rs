@@ -315,7 +315,7 @@ fn program() -> Option<&'static [&'static str]> {
                 !is_wanted,
                 "compose is not installed: `apt-get install docker-compose`"
             );
-            // ResumeState the test's own capture: a run must not be silent about it.
+            // Past the test's own capture: a run must not be silent about it.
             drop(std::io::stderr().write_all(
                 b"left out, because docker compose is not installed: all tests of compose.yaml\n",
             ));

@@ -126,7 +126,7 @@ fn rel_25_a_controller_that_the_kernel_kills_for_memory_leaves_nothing_either() 
         .start_blocking();
     let go = env.beside("go");
     let Some(hungry) = Hungry::start(&go) else {
-        // ResumeState the test's own capture: a run must not be silent about it.
+        // Past the test's own capture: a run must not be silent about it.
         drop(std::io::Write::write_all(
             &mut std::io::stderr(),
             b"left out, because no memory group can be made here: REL-25\n",

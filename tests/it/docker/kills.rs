@@ -122,7 +122,7 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
         });
         assert!(ended, "{number}: {:?}", own.containers());
     }
-    // ResumeState the test's own capture: it is a count that somebody wants to read.
+    // Past the test's own capture: it is a count that somebody wants to read.
     drop(writeln!(
         std::io::stderr(),
         "{n_killed} of {n_rounds} runs were killed before they were done, in {} s",

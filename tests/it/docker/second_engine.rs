@@ -40,7 +40,7 @@ fn can_have_engine(what: &str) -> bool {
         .filter(|program| !has(program))
         .collect();
     if !missing.is_empty() {
-        // ResumeState the test's own capture: a run must not be silent about it.
+        // Past the test's own capture: a run must not be silent about it.
         drop(writeln!(
             std::io::stderr(),
             "left out, because {} is not here: {what}",
@@ -375,7 +375,7 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
         had_bridge,
         "the network of the machine's engine is not this test's business"
     );
-    // ResumeState the test's own capture: it is a count that somebody wants to read.
+    // Past the test's own capture: it is a count that somebody wants to read.
     drop(writeln!(
         std::io::stderr(),
         "{n_went_on} of {} runs went on after their engine was restarted",

@@ -27,7 +27,7 @@ fn can_trace() -> bool {
             !is_wanted,
             "strace is not installed: `apt-get install strace`"
         );
-        // ResumeState the test's own capture: a run must not be silent about it.
+        // Past the test's own capture: a run must not be silent about it.
         drop(std::io::stderr().write_all(
             b"left out, because strace is not installed: what a run does on the host\n",
         ));

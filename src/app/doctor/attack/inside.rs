@@ -37,7 +37,7 @@ pub(super) struct Inside<'a> {
     pub(super) facts: &'a Facts,
     /// The folder below `/workspace` that the attacks by tools go for.
     pub(super) folder: String,
-    /// ToolSet where others who use the disk may have decided how something came out.
+    /// Set where others who use the disk may have decided how something came out.
     pub(super) is_disturbed: &'a AtomicBool,
     pub(super) cancel: &'a CancellationToken,
 }
