@@ -288,7 +288,7 @@ mod tests {
         ] {
             let error = Rule::parse(pattern).expect_err("it can match nothing");
             assert!(
-                error.to_string().contains("from the project's folder"),
+                error.to_string().contains("relative to the project"),
                 "{error}"
             );
         }

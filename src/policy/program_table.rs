@@ -292,7 +292,7 @@ mod tests {
                 &["--dry-run", "--help"].map(str::to_owned)[..]
             )
         );
-        assert!(push.justification.contains("leave it to the person"));
+        assert!(push.justification.contains("leave it to the user"));
         let names = |rules: &[ExecRule]| {
             rules
                 .iter()

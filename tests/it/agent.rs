@@ -719,7 +719,7 @@ async fn a_no_with_a_reason_is_told_to_the_model_and_one_for_the_session_is_not_
         desk.results(1)
     );
     assert!(
-        desk.results(1)[2].contains("no to exactly this for the whole session"),
+        desk.results(1)[2].contains("denied exactly this for the session"),
         "{:?}",
         desk.results(1)
     );

@@ -259,7 +259,7 @@ fn an_endpoint_that_is_none_is_refused_before_anything_is_started() {
     for command in [&["run", "look around"][..], &["up"], &["quickstart"]] {
         for (endpoint, words) in [
             ("127.0.0.1:7474", "starts with `http://`"),
-            ("http://", "no address of a model server"),
+            ("http://", "invalid model server address"),
         ] {
             let mut refused = env.podbay(&[command, &["--endpoint", endpoint]].concat());
             if command[0] != "quickstart" {

@@ -674,7 +674,7 @@ async fn a_model_that_cannot_sum_up_leaves_the_work_to_us() {
         summary.contains("- echo\n") && summary.contains("- called bash"),
         "{summary}"
     );
-    let given_up = |kind: &Kind| matches!(kind, Kind::Progress(step) if step.task.contains("sums up") && step.finished && step.detail == GIVEN_UP);
+    let given_up = |kind: &Kind| matches!(kind, Kind::Progress(step) if step.task.contains("summarizes") && step.finished && step.detail == GIVEN_UP);
     assert!(
         desk.kinds().iter().any(given_up),
         "what was not done is not called done"
@@ -1109,6 +1109,6 @@ async fn a_summary_counts_and_is_not_asked_for_where_the_budget_has_no_room_for_
     .await;
     desk.work("print numbers").await;
     assert_eq!(asked(&desk), 0, "{before}");
-    let says = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("leaves no room for the model to sum up"));
+    let says = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("is too small for the model to summarize"));
     assert!(desk.kinds().iter().any(says), "{:?}", desk.kinds());
 }

@@ -90,7 +90,7 @@ async fn half_a_call_is_not_carried_out_and_the_model_hears_what_cut_it() {
         std::fs::read_to_string(desk.guest.path("a")).expect("there"),
         "this is a\n"
     );
-    assert_eq!(warnings(&desk, "the answer was cut"), 1);
+    assert_eq!(warnings(&desk, "the answer was truncated"), 1);
     desk.model.assert_append_only();
 
     // Alone in its answer, as an object of ours, and so short that only its name came.
@@ -153,7 +153,7 @@ async fn a_thought_that_takes_all_the_tokens_is_told_so() {
         "{}",
         desk.told(1)
     );
-    assert_eq!(warnings(&desk, "the answer was cut"), 1);
+    assert_eq!(warnings(&desk, "the answer was truncated"), 1);
 }
 
 #[tokio::test]

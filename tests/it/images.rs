@@ -182,7 +182,7 @@ async fn check_objection(code: u16, words: &str, shows_again: bool) {
         asked.contains("a.png, as read_file found it.") && asked.contains("cannot read an image"),
         "{asked}"
     );
-    let warned = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("taken out") && message.contains(words));
+    let warned = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("removed from the conversation") && message.contains(words));
     assert_eq!(desk.kinds().iter().filter(|kind| warned(kind)).count(), 1);
     // The conversation is good for more.
     assert_eq!(desk.work("sure?").await.response, "Still not.");
@@ -440,7 +440,7 @@ async fn an_image_that_nobody_would_see_is_warned_of() {
         assert!(
             warnings.len() == 1
                 && warnings[0].contains("`@a.png`")
-                && warnings[0].contains("does not say"),
+                && warnings[0].contains("does not report"),
             "{warnings:?}"
         );
         assert!(!desk.model.requests()[0].to_string().contains("image_url"));

@@ -84,7 +84,7 @@ async fn time_that_ends_before_the_next_try_is_a_limit_that_names_what_was_waite
         }));
         let said = warnings(&desk);
         assert!(said.iter().any(
-            |message| message.contains("in waiting for the model server")
+            |message| message.contains("while waiting for the model server")
                 && message.contains("too many of you")
         ));
         assert!(
