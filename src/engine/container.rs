@@ -112,6 +112,13 @@ pub enum Mount {
         target: String,
         read_only: bool,
     },
+    /// A named volume; as long as it is empty, the engine copies into it what the image has at the
+    /// target, with owners and modes, when it makes the container.
+    Seeded {
+        name: String,
+        target: String,
+        read_only: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -548,17 +555,26 @@ fn mount(mount: &Mount) -> bollard::models::Mount {
             name,
             target,
             read_only,
-        } => bollard::models::Mount {
-            typ: Some(MountType::VOLUME),
-            source: Some(name.clone()),
-            target: Some(target.clone()),
-            read_only: Some(*read_only),
-            volume_options: Some(MountVolumeOptions {
-                no_copy: Some(true),
-                ..MountVolumeOptions::default()
-            }),
-            ..bollard::models::Mount::default()
-        },
+        } => volume(name, target, *read_only, true),
+        Mount::Seeded {
+            name,
+            target,
+            read_only,
+        } => volume(name, target, *read_only, false),
+    }
+}
+
+fn volume(name: &str, target: &str, read_only: bool, no_copy: bool) -> bollard::models::Mount {
+    bollard::models::Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(name.to_owned()),
+        target: Some(target.to_owned()),
+        read_only: Some(read_only),
+        volume_options: Some(MountVolumeOptions {
+            no_copy: Some(no_copy),
+            ..MountVolumeOptions::default()
+        }),
+        ..bollard::models::Mount::default()
     }
 }
 

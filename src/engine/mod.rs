@@ -20,6 +20,7 @@ mod empty_image;
 mod error;
 mod events;
 mod file_lock;
+mod folders;
 mod host_program;
 mod image;
 mod image_archive;

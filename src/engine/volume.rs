@@ -59,6 +59,17 @@ impl VolumeFile {
         }
     }
 
+    /// Makes a folder.
+    pub fn folder(path: &str, mode: u32, (uid, gid): (u32, u32)) -> Self {
+        Self {
+            path: path.to_owned(),
+            mode,
+            uid: uid.into(),
+            gid: gid.into(),
+            content: Content::Folder,
+        }
+    }
+
     /// Makes a hard link to a file that comes before it.
     pub fn link(path: &str, to: &str) -> Self {
         Self {
@@ -167,33 +178,6 @@ impl Engine {
         }
     }
 
-    /// Sets the owner of a volume's root folder and makes it private, by means of a container that
-    /// is created and never started.
-    #[boxed]
-    pub async fn own_volume(
-        &self,
-        volume: &str,
-        filler: &ContainerSpec,
-        (uid, gid): (u32, u32),
-        cancel: &CancellationToken,
-    ) -> Result<(), Error> {
-        // The engine does not change the folder that it unpacks into, so that must be the one
-        // above.
-        let path = format!("{}/", TARGET.trim_start_matches('/'));
-        let folder = VolumeFile {
-            path,
-            mode: 0o700,
-            uid: uid.into(),
-            gid: gid.into(),
-            content: Content::Folder,
-        };
-        let filler = ContainerSpec {
-            writable_root: true,
-            ..filler.clone()
-        };
-        self.unpack(volume, &filler, "/", &[folder], cancel).await
-    }
-
     /// Puts files into a volume by means of a container that is created from `filler` and never
     /// started.
     ///
@@ -205,17 +189,6 @@ impl Engine {
         &self,
         volume: &str,
         filler: &ContainerSpec,
-        files: &[VolumeFile],
-        cancel: &CancellationToken,
-    ) -> Result<(), Error> {
-        self.unpack(volume, filler, TARGET, files, cancel).await
-    }
-
-    async fn unpack(
-        &self,
-        volume: &str,
-        filler: &ContainerSpec,
-        path: &str,
         files: &[VolumeFile],
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
@@ -233,7 +206,7 @@ impl Engine {
         }];
         let id = self.create(&spec, cancel).await?;
         let options = UploadToContainerOptionsBuilder::default()
-            .path(path)
+            .path(TARGET)
             .build();
         let request =
             self.docker
@@ -252,7 +225,7 @@ impl Engine {
     }
 }
 
-fn archive(files: &[VolumeFile]) -> std::io::Result<bytes::Bytes> {
+pub(super) fn archive(files: &[VolumeFile]) -> std::io::Result<bytes::Bytes> {
     let mut archive = tar::Builder::new(Vec::new());
     for file in files {
         let mut header = tar::Header::new_gnu();

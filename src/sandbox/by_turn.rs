@@ -25,6 +25,7 @@ use super::git;
 use super::held::Held;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
+use super::keeper::Sees;
 use super::kept::Made;
 use super::kept::State;
 use super::kept::Way;
@@ -407,7 +408,7 @@ impl Sandbox {
             &spec,
             &made.labels,
             Purpose::Look,
-            &mounts,
+            Sees::Aside(&mounts),
             within,
             &cancel,
         )

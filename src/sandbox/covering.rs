@@ -28,6 +28,7 @@ use super::docker::Running;
 use super::docker::discard;
 use super::docker::is_covered;
 use super::environment;
+use super::git;
 use super::git::SessionGit;
 use super::git::outside;
 use super::guest_volume;
@@ -35,6 +36,7 @@ use super::held::Held;
 use super::keeper::Keeper;
 use super::keeper::LineError;
 use super::keeper::Purpose;
+use super::keeper::Sees;
 use super::kept::Made;
 use super::renamed::Renamed;
 use podbay_engine::ContainerId;
@@ -101,6 +103,8 @@ struct Asked<'a> {
     git: Option<&'a SessionGit>,
     within: Duration,
     find: &'a FindOrder,
+    /// Fires when volumes that begin with something have it.
+    is_laid_out: &'a CancellationToken,
     cancel: &'a CancellationToken,
 }
 
@@ -476,6 +480,10 @@ impl Covering {
             let covering = spec.covering(&covers);
             // The guest cannot judge what is masked for it either.
             let find = &self.knowing(&known.and(&covers));
+            let is_laid_out = &CancellationToken::new();
+            if !spec.is_laid_over() || state.keeper.is_some() {
+                is_laid_out.cancel();
+            }
             let asked = Asked {
                 engine,
                 spec: &covering,
@@ -483,6 +491,7 @@ impl Covering {
                 git,
                 within,
                 find,
+                is_laid_out,
                 cancel,
             };
             let present = if spec.review.is_some() {
@@ -497,7 +506,7 @@ impl Covering {
                 environment::Present::Same(id) => {
                     match Box::pin(self.join(&mut state, &id, asked)).await {
                         Ok(Some(attempt)) => Ok(attempt),
-                        Ok(None) => Box::pin(self.start(asked)).await,
+                        Ok(None) => Box::pin(self.start(&mut state, asked)).await,
                         Err(error) => Err(error),
                     }
                 }
@@ -505,9 +514,9 @@ impl Covering {
                 // one.
                 environment::Present::Other(words) => {
                     let _ = beside.set(words);
-                    Box::pin(self.start(asked)).await
+                    Box::pin(self.start(&mut state, asked)).await
                 }
-                environment::Present::None => Box::pin(self.start(asked)).await,
+                environment::Present::None => Box::pin(self.start(&mut state, asked)).await,
             };
             let is_last = n_tries == MOST_TRIES;
             n_tries += 1;
@@ -559,7 +568,21 @@ impl Covering {
 
     /// Starts a sandbox. Its own guest searches before anything runs, which needs no second
     /// container.
-    async fn start(&self, asked: Asked<'_>) -> Result<Attempt, Error> {
+    async fn start(&self, state: &mut State, asked: Asked<'_>) -> Result<Attempt, Error> {
+        let (running, ()) = self
+            .start_looking(&mut state.keeper, asked, async |_| ())
+            .await?;
+        Ok(Self::seen_from_inside(running?, asked).await)
+    }
+
+    /// Starts a box; the session's keeper looks meanwhile, when it has made what the box has of
+    /// git.
+    async fn start_looking<T>(
+        &self,
+        keeper: &mut Option<Keeper>,
+        asked: Asked<'_>,
+        look: impl AsyncFnOnce(&mut Option<Keeper>) -> T,
+    ) -> Result<(Result<Running, Error>, T), Error> {
         let Asked {
             engine,
             spec,
@@ -567,18 +590,41 @@ impl Covering {
             git,
             within,
             find,
+            is_laid_out,
             cancel,
         } = asked;
-        let mut running = match git {
-            Some(git) => {
-                git.start_box(engine, spec, labels, find, within, cancel)
-                    .await?
-            }
-            None => docker::start(engine, spec, labels, find, within, cancel).await?,
-        };
+        if let Some(git) = git {
+            return git.start_box(self.of_git(asked), keeper, look).await;
+        }
+        let starting = Box::pin(docker::start(
+            engine,
+            spec,
+            labels,
+            find,
+            within,
+            is_laid_out,
+            cancel,
+        ));
+        Ok(tokio::join!(starting, Box::pin(look(keeper))))
+    }
+
+    fn of_git<'a>(&self, asked: Asked<'a>) -> git::Asked<'a> {
+        git::Asked {
+            engine: asked.engine,
+            spec: asked.spec,
+            labels: asked.labels,
+            purpose: self.purpose,
+            find: asked.find,
+            within: asked.within,
+            is_laid_out: asked.is_laid_out,
+            cancel: asked.cancel,
+        }
+    }
+
+    async fn seen_from_inside(mut running: Running, asked: Asked<'_>) -> Attempt {
         let mut found = running.found.take().unwrap_or_default();
         // The repository settings are masked for the guest.
-        if let Some(git) = git {
+        if let Some(git) = asked.git {
             let obeyed = git.obeyed().await;
             for (list, more) in [
                 (&mut found.auto_run, obeyed.paths),
@@ -589,10 +635,10 @@ impl Covering {
                 list.dedup();
             }
         }
-        Ok(Attempt {
+        Attempt {
             running,
-            looked: Looked::of(spec, found),
-        })
+            looked: Looked::of(asked.spec, found),
+        }
     }
 
     /// Starts a sandbox on a copy of the project. A keeper that sees both confirms that it is a
@@ -600,23 +646,27 @@ impl Covering {
     async fn start_copy(&self, state: &mut State, asked: Asked<'_>) -> Result<Attempt, Error> {
         // Both would fill the volume.
         guest_volume::ready(asked.engine, asked.spec, asked.cancel).await?;
-        let starting = Box::pin(self.start(asked));
-        let looking = Box::pin(self.look(state, asked));
-        let (started, found) = tokio::join!(starting, looking);
-        let Attempt { running, .. } = started?;
-        match found {
-            Ok(looked) if state.keeper_copy() == Some(running.facts.workspace) => {
-                Ok(Attempt { running, looked })
-            }
-            found => {
+        let (running, found) = self
+            .start_looking(&mut state.keeper, asked, async |keeper| {
+                self.look(keeper, asked).await
+            })
+            .await?;
+        // What keeps the keeper from looking may be why the box did not start, too.
+        let (looked, running) = match (found, running) {
+            (Ok(looked), running) => (looked, running?),
+            (Err(error), Ok(running)) => {
                 discard(asked.engine, &running).await;
-                found.and_then(|_| {
-                    Err(Error::OtherFiles {
-                        path: asked.spec.project.path().to_owned(),
-                    })
-                })
+                return Err(error);
             }
+            (Err(error), Err(_)) => return Err(error),
+        };
+        if state.keeper_copy() == Some(running.facts.workspace) {
+            return Ok(Attempt { running, looked });
         }
+        discard(asked.engine, &running).await;
+        Err(Error::OtherFiles {
+            path: asked.spec.project.path().to_owned(),
+        })
     }
 
     /// Joins a running sandbox: since commands have run there, a keeper searches for masks
@@ -635,12 +685,12 @@ impl Covering {
             ..
         } = asked;
         let joining = Box::pin(environment::join(engine, spec, id, within, cancel));
-        let looking = Box::pin(self.look(state, asked));
+        let looking = Box::pin(self.look(&mut state.keeper, asked));
         let (joined, found) = tokio::join!(joining, looking);
         match (joined?, found) {
             (Some(running), Ok(looked)) => {
                 if let Some(git) = asked.git {
-                    Box::pin(git.look_on(engine, spec, asked.labels, within, cancel)).await?;
+                    Box::pin(git.look_on(self.of_git(asked), &mut state.keeper)).await?;
                 }
                 Ok(Some(Attempt { running, looked }))
             }
@@ -652,27 +702,29 @@ impl Covering {
         }
     }
 
-    async fn look(&self, state: &mut State, asked: Asked<'_>) -> Result<Looked, Error> {
+    async fn look(&self, slot: &mut Option<Keeper>, asked: Asked<'_>) -> Result<Looked, Error> {
         let Asked {
             engine,
             spec,
             labels,
             within,
             find,
+            is_laid_out,
             cancel,
             ..
         } = asked;
         let mut is_new = false;
         let found = loop {
-            let mut keeper = if let Some(keeper) = state.keeper.take() {
+            let mut keeper = if let Some(keeper) = slot.take() {
                 keeper
             } else {
                 is_new = true;
-                Keeper::start(engine, spec, labels, self.purpose, within, cancel).await?
+                let sees = Sees::Session(&[], is_laid_out);
+                Keeper::start_with(engine, spec, labels, self.purpose, sees, within, cancel).await?
             };
             match keeper.find(find.clone(), cancel).await {
                 Ok(found) => {
-                    state.keeper = Some(keeper);
+                    *slot = Some(keeper);
                     break found;
                 }
                 // A late answer would be mistaken for the next one's.
@@ -709,6 +761,17 @@ impl Covering {
         )
     }
 
+    /// Has the keeper forget the git of a session that did nothing with it; returns whether it has.
+    pub(super) async fn forget_git(
+        &self,
+        git: &SessionGit,
+        has_run: bool,
+        cancel: &CancellationToken,
+    ) -> bool {
+        git.is_forgotten(&mut self.state.lock().await.keeper, has_run, cancel)
+            .await
+    }
+
     /// Ends the keeper and waits until it is gone.
     pub(super) async fn discard(&self, engine: &Engine) {
         if let Some(keeper) = self.state.lock().await.keeper.take() {
@@ -738,7 +801,7 @@ pub async fn look_through(
     let mut state = covering.state.lock().await;
     let found = covering
         .look(
-            &mut state,
+            &mut state.keeper,
             Asked {
                 engine,
                 spec,
@@ -746,6 +809,7 @@ pub async fn look_through(
                 git: None,
                 within: options.start_timeout.duration(),
                 find,
+                is_laid_out: &CancellationToken::new(),
                 cancel,
             },
         )

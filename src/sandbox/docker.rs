@@ -45,12 +45,14 @@ pub(super) struct Running {
 }
 
 /// Makes a container whose PID 1 is the guest, and waits for its first word and for what it finds.
+/// It is started when `is_laid_out` fires: then its volumes have what they begin with.
 pub(super) async fn start(
     engine: &Engine,
     spec: &Spec,
     labels: &Labels,
     find: &FindOrder,
     within: Duration,
+    is_laid_out: &CancellationToken,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
     let mut filling = Filling::begin(engine, spec, cancel).await?;
@@ -70,6 +72,10 @@ pub(super) async fn start(
                 )
             })
             .await?;
+        tokio::select! {
+            () = is_laid_out.cancelled() => {}
+            () = cancel.cancelled() => {}
+        }
         match run(engine, spec, &id, find, within, cancel).await {
             Ok(running) => return Ok(running),
             Err(error) => {

@@ -17,6 +17,7 @@ use podbay_engine::Network;
 use podbay_engine::Owner;
 use podbay_engine::Role;
 use podbay_engine::VolumeFile;
+use podbay_event::InstanceId;
 use podbay_guest as guest;
 
 /// How long another controller may take to fill the volume.
@@ -152,6 +153,20 @@ async fn wait_for_other(
 /// make it.
 fn filler(spec: &Spec, labels: Labels) -> ContainerSpec {
     bare(&spec.container(format!("podbay-filler-{}", guest::build_id()), labels, None))
+}
+
+/// Returns a container to fill other volumes through, with a name of its own.
+pub(super) fn filler_of_others(spec: &Spec) -> ContainerSpec {
+    let labels = Labels {
+        owner: Some(Owner::current()),
+        ..Labels::new(Role::Filler)
+    };
+    let name = format!(
+        "podbay-filler-{}-{}",
+        guest::build_id(),
+        InstanceId::random()
+    );
+    bare(&spec.container(name, labels, None))
 }
 
 /// Returns a container that is there to be looked into or to be filled, and never started: with

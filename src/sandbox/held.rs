@@ -128,10 +128,6 @@ impl Held {
         &self.session
     }
 
-    pub(super) fn has_git(&self) -> bool {
-        self.has_git
-    }
-
     /// What the session changed.
     pub(super) fn upper(&self) -> String {
         upper_of(&self.session)
@@ -209,14 +205,10 @@ impl Held {
 
     /// Shows both to a keeper.
     pub(super) fn show(&self, container: &mut ContainerSpec) {
-        let (copy, upper) = (
-            (self.copy(), "/review/copy"),
-            (self.upper(), "/review/upper"),
-        );
-        let shown = match self.kind {
-            Kind::LaidOver => vec![copy, upper],
-            Kind::Copying => vec![upper],
-            Kind::Copied => vec![copy],
+        let (has_copy, has_upper) = match self.kind {
+            Kind::LaidOver => (true, true),
+            Kind::Copying => (false, true),
+            Kind::Copied => (true, false),
         };
         // It has the copy show what the person changes, and makes the folders of the next one.
         let read_only = self.kind != Kind::Copying && !self.by_turn;
@@ -227,13 +219,16 @@ impl Held {
                 read_only: true,
             });
         }
-        container
-            .mounts
-            .extend(shown.into_iter().map(|(name, target)| Mount::Volume {
-                name,
-                target: target.to_owned(),
-                read_only,
-            }));
+        container.mounts.extend(has_copy.then(|| Mount::Volume {
+            name: self.copy(),
+            target: "/review/copy".to_owned(),
+            read_only,
+        }));
+        container.mounts.extend(has_upper.then(|| Mount::Seeded {
+            name: self.upper(),
+            target: "/review/upper".to_owned(),
+            read_only,
+        }));
     }
 
     /// Makes the volume that the session works on. One that is there may be of a path that the

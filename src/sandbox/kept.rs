@@ -2,6 +2,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -65,6 +67,8 @@ pub(super) struct Inner {
     pub(super) searching: CancellationToken,
     /// Of a session whose turns go into the project.
     pub(super) progress: std::sync::Mutex<by_turn::Progress>,
+    /// Whether a call was made that may change something: before that, nothing has run in any box.
+    pub(super) has_run: AtomicBool,
     pub(super) state: Arc<Mutex<State>>,
 }
 
@@ -113,6 +117,8 @@ impl Made {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) running: Option<Running>,
+    /// The last box, which was told to end and is to be removed.
+    pub(super) ending: Option<Running>,
     /// What stood in the project when the box that is or was running was made.
     entries: Entries,
     /// A box was made while there was no `.git` in the project.
@@ -202,6 +208,9 @@ impl Sandbox {
                 kept => kept?,
             }
         }
+        if may_change(&call) {
+            self.inner.has_run.store(true, Ordering::Release);
+        }
         let living = self.living(cancel).await?;
         if let Some(reason) = living.in_place_of {
             // What the model counts on may be gone, so it hears of that before anything else
@@ -252,6 +261,7 @@ impl Sandbox {
     /// Returns the link to a living box, made anew if the last one has ended.
     #[boxed]
     pub async fn link(&self, cancel: &CancellationToken) -> Result<Link, Error> {
+        self.inner.has_run.store(true, Ordering::Release);
         self.living(cancel).await.map(|living| living.link)
     }
 
@@ -350,6 +360,9 @@ impl Sandbox {
     /// that.
     #[boxed]
     pub async fn close_session(&self) -> Option<git::Ended> {
+        if self.close_unused().await {
+            return None;
+        }
         self.close().await;
         let Way::Engine(made) = &self.inner.way else {
             return None;
@@ -378,6 +391,27 @@ impl Sandbox {
         };
         (self.inner.sink)(Kind::Warning { message }.into());
         None
+    }
+
+    /// Ends the box and the keeper of a session that did nothing with git, and made nothing for it
+    /// to obey. Returns whether it was one.
+    async fn close_unused(&self) -> bool {
+        let Way::Engine(made) = &self.inner.way else {
+            return false;
+        };
+        let Some(git) = &made.git else { return false };
+        if made.spec.review.is_some() {
+            return false;
+        }
+        self.end_processes().await;
+        let cancel = self.inner.haste.get_or_init(CancellationToken::new);
+        let has_run = self.inner.has_run();
+        if !made.covering.forget_git(git, has_run, cancel).await {
+            return false;
+        }
+        tokio::join!(self.remove_ending(), made.covering.discard(&made.engine));
+        git.forget(&made.engine).await;
+        true
     }
 
     /// `None`: nobody knows how the repositories were, or it could not be done.
@@ -420,14 +454,18 @@ impl Sandbox {
         let mut state = self.inner.state.lock().await;
         state.closed = true;
         self.inner.close_keeper().await;
+        let mut ending = state.ending.take();
         if let Some(running) = state.running.take() {
             let must_go = must_go(&running);
             running.link.close();
             if must_go {
-                self.inner.remove(&running).await;
+                ending = Some(running);
             }
         }
         self.inner.close_gateway().await;
+        if let Some(running) = ending {
+            self.inner.remove(&running).await;
+        }
     }
 
     /// Returns the session's way to chosen hosts, where it may have one.
@@ -448,6 +486,10 @@ impl Inner {
         if let Some(gateway) = self.gateway() {
             gateway.close().await;
         }
+    }
+
+    pub(super) fn has_run(&self) -> bool {
+        self.has_run.load(Ordering::Acquire)
     }
 
     pub(super) async fn close_keeper(&self) {

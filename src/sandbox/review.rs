@@ -5,7 +5,6 @@
 //! carry the session's name and stay until the changes are applied or discarded. The keeper sees
 //! the copy read-only, and the project beside it; its part is `guest::keep::review`.
 
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use async_recursion::async_recursion as boxed;
@@ -17,31 +16,25 @@ use super::Project;
 use super::Spec;
 use super::docker::facts_of;
 use super::git;
-use super::guest_volume::bare;
 use super::held::Held;
 use super::held::Kind;
 use super::held::last_view;
 use super::held::upper_of;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
-use podbay_engine as engine;
-use podbay_engine::Content;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_engine::Leftover;
 use podbay_engine::Owner;
 use podbay_engine::Role;
-use podbay_engine::VolumeFile;
 use podbay_event::ByteSize;
-use podbay_event::InstanceId;
 use podbay_event::SessionId;
-use podbay_guest as guest;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewOrder;
 
 /// Attempts to remove a volume whose last container is just ending.
-const ATTEMPTS: u32 = 200;
-const PAUSE: Duration = Duration::from_millis(50);
+const ATTEMPTS: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A review whose volumes exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +76,12 @@ pub async fn hold_back(
     if by_turn && held.is_laid_over() {
         held.view.get_or_insert(0);
     }
-    make_upper(engine, spec, &held, cancel).await?;
-    held.has_git = git::keep_for_review(engine, spec, session, cancel).await?;
+    let (upper, git) = tokio::join!(
+        make_upper(engine, spec, &held, cancel),
+        git::keep_for_review(engine, spec, session, cancel)
+    );
+    upper?;
+    held.has_git = git?;
     let facts = facts_of(engine, cancel).await?;
     if held.is_laid_over() && (!facts.local || facts.desktop) {
         return copy_whole(
@@ -173,62 +170,17 @@ pub async fn copy_whole(
     Ok(spec)
 }
 
-/// Creates the volume for the session's changes.
+/// Creates the volume for the session's changes. The folders in it come with the keeper.
 async fn make_upper(
     engine: &Engine,
     spec: &Spec,
     held: &Held,
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
-    let mode = std::fs::metadata(spec.project.path())
-        .map_or(0o755, |facts| facts.permissions().mode() & 0o777);
-    let (uid, gid) = spec.ids();
-    let folder = |path: &str, mode: u32, (uid, gid): (u32, u32)| VolumeFile {
-        path: path.to_owned(),
-        mode,
-        uid: uid.into(),
-        gid: gid.into(),
-        content: Content::Folder,
-    };
-    let exchange = async {
-        if engine.volume_folder(&held.upper(), cancel).await?.is_some() {
-            return Ok(());
-        }
-        engine
-            .create_volume(&held.upper(), &held.labels(&spec.project), cancel)
-            .await?;
-        let labels = Labels {
-            owner: Some(Owner::current()),
-            ..Labels::new(Role::Filler)
-        };
-        let filler = bare(&spec.container(
-            format!(
-                "podbay-filler-{}-{}",
-                guest::build_id(),
-                InstanceId::random()
-            ),
-            labels,
-            None,
-        ));
-        let mut files = vec![
-            folder("up/", mode, (uid, gid)),
-            folder("wk/", 0o700, (0, 0)),
-        ];
-        if held.by_turn {
-            let own = |path: &str| folder(path, 0o700, (uid, gid));
-            files.extend([
-                own("v/"),
-                own("v/0/"),
-                folder("v/0/up/", mode, (uid, gid)),
-                own("v/0/wk/"),
-            ]);
-        }
-        engine
-            .fill_volume(&held.upper(), &filler, &files, cancel)
-            .await
-    };
-    let made: Result<(), engine::Error> = exchange.await;
-    made.map_err(Error::engine("make the volume for what is to be reviewed"))
+    engine
+        .create_volume(&held.upper(), &held.labels(&spec.project), cancel)
+        .await
+        .map_err(Error::engine("make the volume for what is to be reviewed"))
 }
 
 /// Returns the reviews of a project whose volumes exist.
@@ -338,20 +290,16 @@ pub async fn remove_review(
         view: None,
     };
     let copies = of_kind(Kind::LaidOver).copies(engine, cancel).await?;
-    // First the one that is mounted from the last: it may be in use a moment longer than its
-    // container. As long as it exists, the others are known to be left.
     let git = [
         git::volume_of_below(&review.session),
         git::volume_of(&review.session),
     ];
-    for name in git
-        .into_iter()
-        .chain(copies)
-        .chain([of_kind(Kind::LaidOver).upper()])
-    {
-        remove_when_free(engine, name, cancel).await?;
-    }
-    Ok(())
+    let others = git.into_iter().chain(copies);
+    let removing = others.map(|name| remove_when_free(engine, name, cancel));
+    futures::future::try_join_all(removing).await?;
+    // As long as this one is there, the others are known to be left. What is mounted from it may be
+    // in use a moment longer than its container.
+    remove_when_free(engine, of_kind(Kind::LaidOver).upper(), cancel).await
 }
 
 /// Removes a copy that the session no longer works on.

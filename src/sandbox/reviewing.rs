@@ -86,21 +86,22 @@ impl Sandbox {
             name: session.to_string(),
             auto_run: self.inner.options.auto_run.clone(),
         };
-        Some(match self.tell_review(order, cancel).await {
-            Ok(ReviewAnswer::Ended(pending)) => {
-                if pending.is_empty() {
-                    self.remove_empty(session, cancel).await;
-                }
-                Ok(pending)
-            }
-            Ok(_) => Ok(PendingChanges::default()),
-            Err(error) if self.inner.base.is_in_vain() => {
+        let ended = self.tell_review(order, cancel).await;
+        let is_in_vain = ended.is_err() && self.inner.base.is_in_vain();
+        if is_in_vain || matches!(&ended, Ok(ReviewAnswer::Ended(pending)) if pending.is_empty()) {
+            self.remove_empty(session, cancel).await;
+        } else {
+            self.remove_ending().await;
+        }
+        match ended {
+            Ok(ReviewAnswer::Ended(pending)) => Some(Ok(pending)),
+            Ok(_) => Some(Ok(PendingChanges::default())),
+            Err(error) if is_in_vain => {
                 tracing::debug!(%error, "a review that never began is removed");
-                self.remove_empty(session, cancel).await;
-                return None;
+                None
             }
-            Err(error) => Err(error),
-        })
+            Err(error) => Some(Err(error)),
+        }
     }
 
     /// Ends a sandbox that was not used, and removes what was created for it.
@@ -163,24 +164,37 @@ impl Sandbox {
         let Way::Engine(made) = &self.inner.way else {
             return;
         };
-        made.covering.discard(&made.engine).await;
+        tokio::join!(self.remove_ending(), made.covering.discard(&made.engine));
         if let Err(error) = remove_review(&made.engine, &HeldReview::of(&session), cancel).await {
             tracing::debug!(%error, "the volumes of a review without changes are left");
         }
     }
 
-    /// Ends the sandbox for good, and with it all processes of the session; the keeper stays.
+    /// Ends the sandbox for good, and with it all processes of the session; the keeper stays. Where
+    /// nothing has run, nobody has to wait for that: it is removed with the keeper.
     #[boxed]
     pub async fn end_processes(&self) {
         self.inner.searching.cancel();
-        let mut state = self.inner.state.lock().await;
-        state.end();
-        if let Some(running) = state.running.take() {
+        {
+            let mut state = self.inner.state.lock().await;
+            state.end();
+            let Some(running) = state.running.take() else {
+                return;
+            };
             let must_go = must_go(&running);
             running.link.close();
-            if must_go {
-                self.inner.remove(&running).await;
-            }
+            state.ending = must_go.then_some(running);
+        }
+        if self.inner.has_run() {
+            self.remove_ending().await;
+        }
+    }
+
+    /// Removes the sandbox that was ended.
+    pub(super) async fn remove_ending(&self) {
+        let ending = self.inner.state.lock().await.ending.take();
+        if let Some(running) = ending {
+            self.inner.remove(&running).await;
         }
     }
 }

@@ -528,6 +528,11 @@ impl Spec {
         }
     }
 
+    /// Returns whether that copy is laid over the project.
+    pub(super) fn is_laid_over(&self) -> bool {
+        self.review.as_ref().is_some_and(Held::is_laid_over)
+    }
+
     /// Returns whether commands work on a copy, of which a person accepts what they like.
     pub fn is_held_back(&self) -> bool {
         self.review.is_some()
@@ -536,11 +541,6 @@ impl Spec {
     /// Whether each turn of the session goes into the project at its end.
     pub(super) fn is_by_turn(&self) -> bool {
         self.review.as_ref().is_some_and(Held::is_by_turn)
-    }
-
-    /// Returns whether a session whose changes are held back has a git folder to work in.
-    pub(super) fn has_git_folder(&self) -> bool {
-        self.review.as_ref().is_some_and(Held::has_git)
     }
 
     /// Returns the same for a session, which has a git folder of its own.
@@ -627,7 +627,7 @@ impl Spec {
             }
         }
         if let Some(keep) = keep {
-            container.mounts.push(Mount::Volume {
+            container.mounts.push(Mount::Seeded {
                 name: keep.to_owned(),
                 target: "/keep".to_owned(),
                 read_only: false,

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -123,12 +124,11 @@ impl Sandbox {
                     sink(kind.into());
                 }
             }
-            git = if !spec.is_held_back() {
-                Some(SessionGit::new(session, git_options.clone()))
-            } else if spec.has_git_folder() {
-                Some(SessionGit::of_review(session, git_options.clone()))
+            git = if spec.is_held_back() {
+                let held = spec.review.as_ref().filter(|held| held.has_git);
+                held.map(|_| SessionGit::of_review(session, git_options.clone()))
             } else {
-                None
+                Some(SessionGit::new(session, git_options.clone()))
             };
         }
         let within = options.start_timeout.duration();
@@ -177,6 +177,7 @@ impl Sandbox {
             beside: OnceLock::new(),
             searching: CancellationToken::new(),
             progress: std::sync::Mutex::default(),
+            has_run: AtomicBool::new(false),
             state,
         };
         let running = match inner.make_with_gateway(cancel).await {

@@ -114,10 +114,19 @@ impl Below {
 
 /// Returns the keeper's mount of the volume with their folders.
 pub(super) fn mount(id: &str, imports: bool) -> Mount {
-    Mount::Volume {
-        name: volume::name_of_below(id),
-        target: BELOW.to_owned(),
-        read_only: imports,
+    let (name, target) = (volume::name_of_below(id), BELOW.to_owned());
+    if imports {
+        Mount::Volume {
+            name,
+            target,
+            read_only: true,
+        }
+    } else {
+        Mount::Seeded {
+            name,
+            target,
+            read_only: false,
+        }
     }
 }
 

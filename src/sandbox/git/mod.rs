@@ -35,6 +35,7 @@ pub(super) use self::reviewed::keep_for_review;
 pub use self::reviewed::take_over;
 pub(super) use self::reviewed::volume_of;
 pub(super) use self::reviewed::volume_of_below;
+pub(super) use self::session::Asked;
 pub(super) use self::session::SessionGit;
 pub(super) use self::settle::settle_left;
 use podbay_wire::keep::UserGitSettings;

@@ -60,7 +60,7 @@ pub(crate) async fn keep_for_review(
         session: Some(session.clone()),
         ..Labels::new(Role::Git)
     };
-    volume::make(engine, spec, &labels, (&volume_of(session), false), cancel).await?;
+    volume::make(engine, spec, &labels, &volume_of(session), cancel).await?;
     Ok(true)
 }
 

@@ -10,6 +10,7 @@ use super::below;
 use super::below::Below;
 use super::outside::outside;
 use super::settle;
+use super::top::SESSION;
 use super::top::Top;
 use super::volume;
 use crate::Error;
@@ -18,6 +19,7 @@ use crate::docker;
 use crate::docker::Running;
 use crate::keeper::Keeper;
 use crate::keeper::Purpose;
+use crate::keeper::Sees;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_event::InstanceId;
@@ -48,6 +50,21 @@ pub(crate) struct SessionGit {
     review: Option<SessionId>,
     options: Options,
     state: Mutex<State>,
+}
+
+/// What a box of a session is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) spec: &'a Spec,
+    pub(crate) labels: &'a Labels,
+    /// What the session's keeper is there for.
+    pub(crate) purpose: Purpose,
+    pub(crate) find: &'a FindOrder,
+    pub(crate) within: Duration,
+    /// Fires when the keeper is made, and with it what new volumes begin with.
+    pub(crate) is_laid_out: &'a CancellationToken,
+    pub(crate) cancel: &'a CancellationToken,
 }
 
 #[derive(Default)]
@@ -107,25 +124,35 @@ impl SessionGit {
         }
     }
 
-    /// Starts the session's sandbox, after or beside preparing the session's folder.
-    pub(crate) async fn start_box(
+    /// Starts the session's sandbox, after or beside preparing the session's folder. The keeper
+    /// that makes the folder stays in `keeper`; `look` is what it does next, beside the box that
+    /// starts.
+    pub(crate) async fn start_box<T>(
         &self,
-        engine: &Engine,
-        spec: &Spec,
-        labels: &Labels,
-        find: &FindOrder,
-        within: Duration,
-        cancel: &CancellationToken,
-    ) -> Result<Running, Error> {
+        asked: Asked<'_>,
+        keeper: &mut Option<Keeper>,
+        look: impl AsyncFnOnce(&mut Option<Keeper>) -> T,
+    ) -> Result<(Result<Running, Error>, T), Error> {
+        let Asked {
+            engine,
+            spec,
+            labels,
+            find,
+            within,
+            is_laid_out,
+            cancel,
+            ..
+        } = asked;
         let mut state = self.state.lock().await;
         let start = |lent: Option<Lent>| {
             let spec = spec.lending(lent);
-            async move { docker::start(engine, &spec, labels, find, within, cancel).await }
+            async move { docker::start(engine, &spec, labels, find, within, is_laid_out, cancel).await }
         };
         if state.is_sealed || state.seen.as_ref() == Some(&Seen::of(spec)) {
             let is_same_top = top_identity(spec) == state.top;
             state.given = state.lent.clone().and_then(|lent| lent.still(is_same_top));
-            return Box::pin(start(state.given.clone())).await;
+            let starting = Box::pin(start(state.given.clone()));
+            return Ok(tokio::join!(starting, Box::pin(look(keeper))));
         }
         let top = Top::of(&spec.project);
         let below = match self.review {
@@ -136,15 +163,14 @@ impl SessionGit {
             top: top_identity(spec),
             ..State::default()
         };
-        if let Err(error) = self
-            .make_volumes(engine, spec, labels, &top, &below, cancel)
-            .await
-        {
+        if let Err(error) = self.make_volumes(asked, &top, &below).await {
             state.give_up(spec, &top, &error)?;
-            return Box::pin(start(None)).await;
+            return Ok(tokio::join!(Box::pin(start(None)), Box::pin(look(keeper))));
         }
-        let preparing =
-            Box::pin(self.prepare(engine, spec, labels, (&top, &below), within, cancel));
+        let preparing = Box::pin(async {
+            let prepared = Box::pin(self.prepare(asked, (&top, &below), keeper)).await;
+            (prepared, look(keeper).await)
+        });
         let guess = if !below.is_empty() {
             None
         } else if top == Top::None {
@@ -152,7 +178,7 @@ impl SessionGit {
         } else {
             Lent::guess(&spec.project, &top, &volume::name(&self.id)).map(Some)
         };
-        let (started, prepared) = match &guess {
+        let (started, (prepared, looked)) = match &guess {
             Some(lent) => {
                 let (started, prepared) = tokio::join!(Box::pin(start(lent.clone())), preparing);
                 (Some(started), prepared)
@@ -186,7 +212,7 @@ impl SessionGit {
         }
         let given = state.lent.clone();
         state.given = given;
-        match started {
+        let started = match started {
             Some(started) if guess == Some(state.lent.clone()) => started,
             other => {
                 if let Some(Ok(running)) = other {
@@ -194,18 +220,17 @@ impl SessionGit {
                 }
                 Box::pin(start(state.lent.clone())).await
             }
-        }
+        };
+        Ok((started, looked))
     }
 
     /// Records the project's state for a session in a shared sandbox, which has no folder for it.
     pub(crate) async fn look_on(
         &self,
-        engine: &Engine,
-        spec: &Spec,
-        labels: &Labels,
-        within: Duration,
-        cancel: &CancellationToken,
+        asked: Asked<'_>,
+        keeper: &mut Option<Keeper>,
     ) -> Result<(), Error> {
+        let spec = asked.spec;
         let mut state = self.state.lock().await;
         if state.is_sealed || state.is_on_record {
             return Ok(());
@@ -215,17 +240,9 @@ impl SessionGit {
             ..State::default()
         };
         let looked = async {
-            self.make_volumes(engine, spec, labels, &Top::None, &Below::default(), cancel)
+            self.make_volumes(asked, &Top::None, &Below::default())
                 .await?;
-            Box::pin(self.prepare(
-                engine,
-                spec,
-                labels,
-                (&Top::None, &Below::default()),
-                within,
-                cancel,
-            ))
-            .await
+            Box::pin(self.prepare(asked, (&Top::None, &Below::default()), keeper)).await
         };
         match looked.await {
             Ok(_) => state.is_on_record = true,
@@ -240,15 +257,14 @@ impl SessionGit {
     }
 
     /// Creates the session's volume, and the second one if needed.
-    async fn make_volumes(
-        &self,
-        engine: &Engine,
-        spec: &Spec,
-        labels: &Labels,
-        top: &Top,
-        below: &Below,
-        cancel: &CancellationToken,
-    ) -> Result<(), Error> {
+    async fn make_volumes(&self, asked: Asked<'_>, top: &Top, below: &Below) -> Result<(), Error> {
+        let Asked {
+            engine,
+            spec,
+            labels,
+            cancel,
+            ..
+        } = asked;
         // The session label connects it with its review.
         let of_review = self.review.clone().map(|session| Labels {
             session: Some(session),
@@ -256,39 +272,47 @@ impl SessionGit {
         });
         let labels = of_review.as_ref().unwrap_or(labels);
         let (name, other) = (volume::name(&self.id), volume::name_of_below(&self.id));
-        let making = Box::pin(volume::make(
+        volume::make(engine, spec, labels, &name, cancel).await?;
+        if has_other(top, below) {
+            volume::make(engine, spec, labels, &other, cancel).await?;
+        }
+        Ok(())
+    }
+
+    /// Has the session's keeper write down how the project is, and make the session's folder.
+    async fn prepare(
+        &self,
+        asked: Asked<'_>,
+        (top, below): (&Top, &Below),
+        slot: &mut Option<Keeper>,
+    ) -> Result<Outcome, Error> {
+        let Asked {
             engine,
             spec,
             labels,
-            (&name, *top != Top::None),
+            purpose,
+            within,
+            is_laid_out,
             cancel,
-        ));
-        if !has_other(top, below) {
-            return making.await;
-        }
-        let (made, other) = tokio::join!(
-            making,
-            Box::pin(volume::make(engine, spec, labels, (&other, true), cancel))
-        );
-        made.and(other)
-    }
-
-    /// Has a keeper record the project's state and prepare the session's folder.
-    async fn prepare(
-        &self,
-        engine: &Engine,
-        spec: &Spec,
-        labels: &Labels,
-        (top, below): (&Top, &Below),
-        within: Duration,
-        cancel: &CancellationToken,
-    ) -> Result<Outcome, Error> {
+            ..
+        } = asked;
         let name = volume::name(&self.id);
         let mut mounts = top.mounts(&name, false);
         mounts.extend(has_other(top, below).then(|| below::mount(&self.id, false)));
-        let mut keeper =
-            Keeper::start_with(engine, spec, labels, Purpose::Keep, &mounts, within, cancel)
-                .await?;
+        let before = slot.take();
+        let mut keeper = match before {
+            Some(keeper) if keeper.sees(&mounts) => {
+                is_laid_out.cancel();
+                keeper
+            }
+            other => {
+                if let Some(other) = other {
+                    other.close();
+                }
+                let sees = Sees::Session(&mounts, is_laid_out);
+                Keeper::start_with(engine, spec, labels, purpose, sees, within, cancel).await?
+            }
+        };
         let order = GitOrder::Prepare {
             id: self.id.clone(),
             sources: top
@@ -312,7 +336,7 @@ impl SessionGit {
         };
         let answer = keeper.git(order, cancel).await;
         match &answer {
-            Ok(_) => keeper.close(),
+            Ok(_) => *slot = Some(keeper),
             // A late answer would be mistaken for the next one's.
             Err(_) => keeper.discard(engine).await,
         }
@@ -420,6 +444,35 @@ impl SessionGit {
             ))
             .await,
         )
+    }
+
+    /// Has the session's keeper forget how the project was, if the session did nothing with git.
+    /// Returns whether nothing is left to be settled. `has_run`: whether something ran in a box of
+    /// it.
+    pub(crate) async fn is_forgotten(
+        &self,
+        keeper: &mut Option<Keeper>,
+        has_run: bool,
+        cancel: &CancellationToken,
+    ) -> bool {
+        let mut state = self.state.lock().await;
+        if !state.is_on_record {
+            return !has_run;
+        }
+        let Some(one) = keeper else { return false };
+        let order = GitOrder::Forget {
+            id: self.id.clone(),
+            has_run,
+            session: state
+                .lent
+                .as_ref()
+                .is_some_and(Lent::has_top)
+                .then(|| SESSION.into()),
+        };
+        let answer = one.git(order, cancel).await;
+        let is_forgotten = matches!(answer, Ok(GitAnswer::Forgotten { is_forgotten: true }));
+        state.is_on_record = !is_forgotten;
+        is_forgotten
     }
 
     /// Discards what the session did with git.

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::Spec;
 use crate::keeper::Keeper;
 use crate::keeper::Purpose;
+use crate::keeper::Sees;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_engine::Leftover;
@@ -125,7 +126,7 @@ async fn to_its_end(
         &spec,
         labels,
         Purpose::Restore,
-        &mounts,
+        Sees::Aside(&mounts),
         within,
         &cancel,
     )

@@ -10,7 +10,7 @@ use podbay_wire::BytesPath;
 use podbay_wire::keep::GitSource;
 
 /// Where a keeper mounts the session's folder, and the repository of a linked worktree.
-const SESSION: &str = "/session/0";
+pub(super) const SESSION: &str = "/session/0";
 const REAL: &str = "/real/0";
 
 /// Where it writes the pointer of a linked worktree.
@@ -87,10 +87,19 @@ impl Top {
     pub(super) fn mounts(&self, volume: &str, imports: bool) -> Vec<Mount> {
         let mut mounts = Vec::new();
         if *self != Self::None {
-            mounts.push(Mount::Volume {
-                name: volume.to_owned(),
-                target: SESSION.to_owned(),
-                read_only: imports,
+            let (name, target) = (volume.to_owned(), SESSION.to_owned());
+            mounts.push(if imports {
+                Mount::Volume {
+                    name,
+                    target,
+                    read_only: true,
+                }
+            } else {
+                Mount::Seeded {
+                    name,
+                    target,
+                    read_only: false,
+                }
             });
         }
         if let Self::Worktree { common, .. } = self

@@ -2,13 +2,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 use crate::Spec;
-use crate::guest_volume::bare;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_engine::Owner;
 use podbay_engine::Role;
-use podbay_event::InstanceId;
-use podbay_guest as guest;
 
 /// Name prefix of the volume of a session's git folder.
 const PREFIX: &str = "podbay-git-";
@@ -31,16 +28,15 @@ pub(super) fn id(name: &str) -> Option<&str> {
     name.strip_prefix(PREFIX)
 }
 
-/// Creates the volume; `owned` gives it a folder of the sandbox's user. Without that, the volume
-/// marks a session to be settled.
+/// Makes the volume. Until a keeper has it, its folder is root's, and it only says that there is a
+/// session to be settled.
 pub(super) async fn make(
     engine: &Engine,
     spec: &Spec,
     labels: &Labels,
-    (name, owned): (&str, bool),
+    name: &str,
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
-    let failed = Error::engine("make the volume for the session's git folder");
     let labels = Labels {
         project: Some(spec.project.key()),
         path: Some(spec.project.text().to_owned()),
@@ -48,29 +44,12 @@ pub(super) async fn make(
         session: labels.session.clone(),
         ..Labels::new(Role::Git)
     };
-    let exchange = async {
-        engine.create_volume(name, &labels, cancel).await?;
-        if owned {
-            let labels = Labels {
-                owner: Some(Owner::current()),
-                ..Labels::new(Role::Filler)
-            };
-            let filler = spec.container(
-                format!(
-                    "podbay-filler-{}-{}",
-                    guest::build_id(),
-                    InstanceId::random()
-                ),
-                labels,
-                None,
-            );
-            engine
-                .own_volume(name, &bare(&filler), spec.ids(), cancel)
-                .await?;
-        }
-        Ok(())
-    };
-    exchange.await.map_err(failed)
+    engine
+        .create_volume(name, &labels, cancel)
+        .await
+        .map_err(Error::engine(
+            "make the volume for the session's git folder",
+        ))
 }
 
 /// Removes both volumes once they are unused; a container that used one may take a moment to go.
@@ -88,8 +67,8 @@ pub(super) async fn remove(engine: &Engine, id: &str) {
 }
 
 async fn remove_in_time(engine: &Engine, name: String) {
-    const MOST_TRIES: u32 = 60;
-    const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+    const MOST_TRIES: u32 = 300;
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
     let cancel = CancellationToken::new();
     for _ in 0..MOST_TRIES {
         match engine.remove_volume(&name, &cancel).await {

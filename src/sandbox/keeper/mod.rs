@@ -4,6 +4,7 @@
 //! next to nothing in it) and where the session's container cannot be trusted to. Start with
 //! [`Keeper::start`]; what it does in there is `guest::keep`.
 
+mod image;
 mod line;
 mod volume;
 
@@ -63,9 +64,21 @@ pub(super) enum Purpose {
     Restore,
 }
 
+/// What a keeper sees besides the project and our own state.
+#[derive(Clone, Copy)]
+pub(super) enum Sees<'a> {
+    /// For the one that stays as long as the session: the folders of the session's git, which it
+    /// makes before the first command. The token fires when it is made, and with it what new
+    /// volumes begin with, or when it cannot be.
+    Session(&'a [Mount], &'a CancellationToken),
+    /// For one that comes and goes beside it.
+    Aside(&'a [Mount]),
+}
+
 /// A keeper that answers.
 pub(super) struct Keeper {
     id: ContainerId,
+    mounts: Vec<Mount>,
     line: Line<Attached>,
     /// What it says on its error stream, where it ends against all expectation.
     said: Box<dyn Fn() -> String + Send + Sync>,
@@ -83,7 +96,8 @@ impl Keeper {
         within: Duration,
         cancel: &CancellationToken,
     ) -> Result<Self, Error> {
-        Self::start_with(engine, spec, labels, purpose, &[], within, cancel).await
+        let sees = Sees::Session(&[], &CancellationToken::new());
+        Self::start_with(engine, spec, labels, purpose, sees, within, cancel).await
     }
 
     /// The same for one that sees more than the project and our own state.
@@ -92,11 +106,18 @@ impl Keeper {
         spec: &Spec,
         labels: &Labels,
         purpose: Purpose,
-        mounts: &[Mount],
+        sees: Sees<'_>,
         within: Duration,
         cancel: &CancellationToken,
     ) -> Result<Self, Error> {
-        let kind = if mounts.is_empty() { "" } else { "git-" };
+        let (kind, mounts, is_made, image) = match sees {
+            Sees::Session(mounts, is_made) => {
+                let is_made = Some(is_made.clone().drop_guard());
+                ("", mounts, is_made, Some(image::name(spec)))
+            }
+            Sees::Aside(mounts) => ("git-", mounts, None, None),
+        };
+        let mut is_made = is_made;
         let mut keep = match purpose {
             Purpose::Look => None,
             Purpose::Keep | Purpose::Restore => {
@@ -105,8 +126,9 @@ impl Keeper {
         };
         let mut filling = Filling::begin(engine, spec, cancel).await?;
         let mut n_made = 1;
+        let mut has_image = false;
         loop {
-            let id = filling
+            let created = filling
                 .create(cancel, |hosts| {
                     let instance = InstanceId::random();
                     let labels = Labels {
@@ -121,10 +143,11 @@ impl Keeper {
                         keep.as_deref(),
                         purpose == Purpose::Restore,
                     );
-                    if !mounts.is_empty() {
+                    container.mounts.extend_from_slice(mounts);
+                    match &image {
+                        Some(image) => image.clone_into(&mut container.image),
                         // What is to be written to, or moved, must be no place of its own.
-                        container.readonly_paths.retain(|path| path != DOT_GIT);
-                        container.mounts.extend_from_slice(mounts);
+                        None => container.readonly_paths.retain(|path| path != DOT_GIT),
                     }
                     container.entrypoint = vec![
                         format!("{GUEST_FOLDER}/podbay"),
@@ -141,29 +164,35 @@ impl Keeper {
                     }
                     container
                 })
-                .await?;
+                .await;
+            let id = match created {
+                Err(Error::Engine { source, .. }) if source.is_not_found() && !has_image => {
+                    image::make(engine, spec, cancel)
+                        .await
+                        .map_err(Error::engine("make the keeper's image"))?;
+                    has_image = true;
+                    continue;
+                }
+                created => created?,
+            };
+            drop(is_made.take());
             match run(engine, spec, &id, within, cancel).await {
                 Ok((
                     line,
                     KeeperHello {
                         keeps: Some(false), ..
                     },
-                    said,
+                    _,
                 )) if n_made == 1 => {
                     // Whoever made the volume was killed before it belonged to anybody.
-                    Self {
-                        id,
-                        line,
-                        said,
-                        copy: None,
-                    }
-                    .close();
+                    drop(line);
                     keep = Some(volume::ready(engine, spec, true, cancel).await?);
                     n_made += 1;
                 }
                 Ok((line, hello, said)) => {
                     return Ok(Self {
                         id,
+                        mounts: mounts.to_vec(),
                         line,
                         said,
                         copy: hello.copy.map(|copy| copy.identity),
@@ -179,6 +208,11 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Whether it sees this besides the project.
+    pub(super) fn sees(&self, mounts: &[Mount]) -> bool {
+        self.mounts == mounts
     }
 
     /// Looks through the project for what a box must cover.

@@ -7,17 +7,14 @@ use tokio_util::sync::CancellationToken;
 use crate::Error;
 use crate::Project;
 use crate::Spec;
-use crate::guest_volume::bare;
+use crate::guest_volume::filler_of_others;
 use podbay_engine as engine;
-use podbay_engine::Content;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_engine::Leftover;
 use podbay_engine::Owner;
 use podbay_engine::Role;
 use podbay_engine::VolumeFile;
-use podbay_event::InstanceId;
-use podbay_guest as guest;
 
 /// Names the volume in which the keeper keeps what must outlive a session: snapshots, and how a
 /// session's git began.
@@ -34,8 +31,8 @@ fn name(project: &Project) -> String {
     format!("podbay-keep-{}-{path}", project.key())
 }
 
-/// Makes the volume where it is missing; `again`: also where it is there but cannot be written,
-/// because its maker was killed on the way.
+/// Makes the volume where it is missing. The keeper's image has the folder in it that the keeper
+/// owns; `again`: it is made all the same, because the keeper cannot write there.
 pub(super) async fn ready(
     engine: &Engine,
     spec: &Spec,
@@ -55,7 +52,10 @@ pub(super) async fn ready(
             ..Labels::new(Role::Keep)
         };
         engine.create_volume(&name, &labels, cancel).await?;
-        own(engine, spec, &name, cancel).await
+        if again {
+            own(engine, spec, &name, cancel).await?;
+        }
+        Ok(())
     };
     exchange.await.map_err(failed)?;
     Ok(name)
@@ -112,27 +112,9 @@ async fn own(
     volume: &str,
     cancel: &CancellationToken,
 ) -> Result<(), engine::Error> {
-    let (uid, gid) = spec.ids();
     // The engine leaves the volume's own folder as it is, which is root's.
-    let folder = VolumeFile {
-        path: "state/".to_owned(),
-        mode: 0o700,
-        uid: uid.into(),
-        gid: gid.into(),
-        content: Content::Folder,
-    };
-    let labels = Labels {
-        owner: Some(Owner::current()),
-        ..Labels::new(Role::Filler)
-    };
-    let filler = bare(&spec.container(
-        format!(
-            "podbay-filler-{}-{}",
-            guest::build_id(),
-            InstanceId::random()
-        ),
-        labels,
-        None,
-    ));
-    engine.fill_volume(volume, &filler, &[folder], cancel).await
+    let folder = VolumeFile::folder("state/", 0o700, spec.ids());
+    engine
+        .fill_volume(volume, &filler_of_others(spec), &[folder], cancel)
+        .await
 }

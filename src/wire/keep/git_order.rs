@@ -59,6 +59,15 @@ pub enum GitOrder {
         /// Size limit of a file: larger objects stay in the session.
         file_size: u64,
     },
+    /// After a session: forgets what was written down, if nothing came of it. So it is where
+    /// nothing has run, and where the session's folder and the project's repositories are as they
+    /// were. Nothing is changed in the project.
+    Forget {
+        id: String,
+        has_run: bool,
+        /// The session's folder, where the keeper sees it.
+        session: Option<BytesPath>,
+    },
 }
 
 /// How the pending git work of a review is imported.
@@ -95,6 +104,7 @@ pub struct GitSource {
 pub enum GitAnswer {
     Prepared(PreparedGit),
     Settled(SettledGit),
+    Forgotten { is_forgotten: bool },
 }
 
 /// The outcome of settling a session.

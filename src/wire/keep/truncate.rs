@@ -80,6 +80,7 @@ impl GitAnswer {
         match self {
             Self::Prepared(prepared) => prepared.fit(),
             Self::Settled(settled) => settled.fit(),
+            Self::Forgotten { .. } => {}
         }
     }
 }

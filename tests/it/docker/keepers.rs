@@ -52,6 +52,12 @@ fn check(keeper: &Value) {
         .as_str()
         .expect("a name")
         .starts_with("/podbay-keeper-git-");
+    // What the engine copies into a new volume has no options.
+    let mut mounts = host["Mounts"].clone();
+    for mount in mounts.as_array_mut().expect("a list") {
+        let mount = mount.as_object_mut().expect("an object");
+        mount.retain(|_, value| *value != json!({}));
+    }
     let readonly = [
         &READONLY_PATHS[..],
         if is_of_git { &[] } else { &["/workspace/.git"] },
@@ -63,7 +69,7 @@ fn check(keeper: &Value) {
             "AutoRemove": true,
             "Memory": GIB,
             "MemorySwap": GIB,
-            "Mounts": host["Mounts"],
+            "Mounts": mounts,
             "PidsLimit": 64,
             "ReadonlyPaths": readonly,
             "Tmpfs": host["Tmpfs"],

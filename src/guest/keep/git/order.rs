@@ -32,6 +32,7 @@ use super::session_start::SessionStart;
 use super::session_start::check_id;
 use super::untrusted_folder::UntrustedFolder;
 use super::untrusted_folder::failed;
+use super::waiting;
 use crate::keep::review;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
@@ -203,7 +204,37 @@ pub(super) fn execute_within(
             }
             Ok(GitAnswer::Settled(settled))
         }
+        GitOrder::Forget {
+            id,
+            has_run,
+            session,
+        } => {
+            check_id(id)?;
+            let session = session.as_ref().map(BytesPath::as_path);
+            let is_forgotten = !has_run || is_unused(&project, &starts, id, session)?;
+            if is_forgotten {
+                Start::forget(&starts, id)?;
+            }
+            Ok(GitAnswer::Forgotten { is_forgotten })
+        }
     }
+}
+
+/// Whether a session did nothing with git, and the repositories of the project are those that were
+/// there when it began.
+fn is_unused(
+    project: &Folder,
+    starts: &Folder,
+    id: &str,
+    session: Option<&Path>,
+) -> Result<bool, Fault> {
+    let Some(start) = Start::read(starts, id)? else {
+        return Ok(false);
+    };
+    let is_same = start.found.whole
+        && find(project, LOOK) == start.found
+        && start.found_still(project) == start.found;
+    Ok(is_same && waiting::is_untouched(starts, session, id, &start)?)
 }
 
 /// A session that has ended, and how it is to be settled.

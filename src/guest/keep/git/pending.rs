@@ -54,6 +54,31 @@ pub fn pending_git(starts: &Path, session: Option<&Path>, id: &str) -> Option<Pe
     })
 }
 
+/// Returns whether a session left nothing in its folder that is to be imported or reported.
+/// `session`: that folder, where it has one.
+pub(super) fn is_untouched(
+    starts: &UntrustedFolder,
+    session: Option<&Path>,
+    id: &str,
+    start: &SessionStart,
+) -> Result<bool, Fault> {
+    if start.repositories.is_empty() {
+        return Ok(true);
+    }
+    let Some(session) = session.and_then(|path| UntrustedFolder::open(path).ok()) else {
+        return Ok(false);
+    };
+    for (at, started) in start.repositories.iter().enumerate() {
+        let index = start.index(starts, id, at)?;
+        let left = left(&session, id, started, index.as_deref())?.1;
+        let is_silent = left.notes.is_empty() && !left.is_under_way && !left.is_index_lost;
+        if !is_silent || !repository(&session, id, started, index.as_deref())?.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Removes from an earlier result what was imported since, where the session's folder is not there
 /// to be read again.
 pub fn remove_taken(starts: &Path, id: &str, waiting: &mut PendingGit) {
@@ -102,12 +127,13 @@ pub fn forget(starts: &Path, id: &str) -> Result<(), Fault> {
     }
 }
 
-fn repository(
+/// Reads what a session left of one repository.
+fn left(
     session: &UntrustedFolder,
     id: &str,
     started: &StartedRepository,
     start_index: Option<&[u8]>,
-) -> Result<PendingRepository, Fault> {
+) -> Result<(UntrustedFolder, SessionChanges), Fault> {
     let inside = if started.inside.is_empty() {
         b".".as_slice()
     } else {
@@ -117,6 +143,16 @@ fn repository(
         .descend(inside)
         .map_err(|errno| super::untrusted_folder::failed("open", inside, &errno.into()))?;
     let left = SessionChanges::read(&folder, &started.private(), id, started, start_index)?;
+    Ok((folder, left))
+}
+
+fn repository(
+    session: &UntrustedFolder,
+    id: &str,
+    started: &StartedRepository,
+    start_index: Option<&[u8]>,
+) -> Result<PendingRepository, Fault> {
+    let (folder, left) = left(session, id, started, start_index)?;
     let commits = Commits::new(&folder, started);
     // A staged state equal to the commit is imported with it.
     let committed = left
