@@ -25,6 +25,7 @@ use super::import::import;
 use super::import::left_out;
 use super::new_repositories::MoveOutBounds;
 use super::new_repositories::move_out_new;
+use super::pending;
 use super::prepare::PrepareSource;
 use super::prepare::prepare;
 use super::session_start::PendingMoveOut;
@@ -32,7 +33,6 @@ use super::session_start::SessionStart;
 use super::session_start::check_id;
 use super::untrusted_folder::UntrustedFolder;
 use super::untrusted_folder::failed;
-use super::waiting;
 use crate::keep::review;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
@@ -213,7 +213,7 @@ pub(super) fn execute_within(
             let session = session.as_ref().map(BytesPath::as_path);
             let is_forgotten = !has_run || is_unused(&project, &starts, id, session)?;
             if is_forgotten {
-                Start::forget(&starts, id)?;
+                SessionStart::forget(&starts, id)?;
             }
             Ok(GitAnswer::Forgotten { is_forgotten })
         }
@@ -223,18 +223,18 @@ pub(super) fn execute_within(
 /// Whether a session did nothing with git, and the repositories of the project are those that were
 /// there when it began.
 fn is_unused(
-    project: &Folder,
-    starts: &Folder,
+    project: &UntrustedFolder,
+    starts: &UntrustedFolder,
     id: &str,
     session: Option<&Path>,
 ) -> Result<bool, Fault> {
-    let Some(start) = Start::read(starts, id)? else {
+    let Some(start) = SessionStart::read(starts, id)? else {
         return Ok(false);
     };
     let is_same = start.found.whole
-        && find(project, LOOK) == start.found
+        && find(project, FIND_TIME) == start.found
         && start.found_still(project) == start.found;
-    Ok(is_same && waiting::is_untouched(starts, session, id, &start)?)
+    Ok(is_same && pending::is_untouched(starts, session, id, &start)?)
 }
 
 /// A session that has ended, and how it is to be settled.
