@@ -22,6 +22,8 @@ mod committed_auto_run;
 mod config;
 mod find;
 mod git_command;
+#[cfg(test)]
+mod forgotten;
 mod hidden_files;
 #[cfg(test)]
 mod hook_link_tests;
