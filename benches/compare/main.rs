@@ -3,8 +3,8 @@
 //! `cargo bench --bench compare` (or `just bench`). It needs a container engine, the `docker`
 //! command, `python3` and `rg` for the peers, and the images `podbay/workspace` and
 //! `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick`
-//! does so with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `patch`, `turn`,
-//! `kept`, `model`) measure those alone and print them.
+//! does so with few rounds; names of groups (`wall`, `cold`, `starts`, `many`, `search`, `patch`,
+//! `turn`, `kept`, `model`) measure those alone and print them.
 
 #![expect(
     clippy::disallowed_methods,
@@ -30,6 +30,7 @@ mod reuse;
 #[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod search;
+mod starts;
 mod table;
 mod turn;
 mod wall;
@@ -44,8 +45,8 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 8] = [
-    "wall", "cold", "many", "search", "patch", "turn", "kept", "model",
+const GROUPS: [&str; 9] = [
+    "wall", "cold", "starts", "many", "search", "patch", "turn", "kept", "model",
 ];
 
 fn main() -> ExitCode {
@@ -115,6 +116,9 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     result?;
     if wanted("cold") {
         cold::rows(&place, &mut table, rounds(20))?;
+    }
+    if wanted("starts") {
+        starts::rows(&place, &mut table, rounds(20))?;
     }
     if wanted("many") {
         runtime.block_on(many::rows(&place, &mut table))?;
