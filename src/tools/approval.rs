@@ -275,7 +275,7 @@ impl Pipeline {
             .filter(|exact| !always.contains(exact))
             .map(|exact| (exact, false))
             .collect::<Vec<_>>();
-        let mut answers: Vec<(Exact, bool)> = only_now
+        let mut answers: Vec<(ExactCall, bool)> = only_now
             .into_iter()
             .chain(always.iter().map(|exact| (exact.clone(), true)))
             .collect();

@@ -16,7 +16,7 @@ use podbay_event::Capability;
 use podbay_event::Kind;
 use podbay_event::Lasting;
 use podbay_event::ToolCall;
-use podbay_policy::Exact;
+use podbay_policy::ExactCall;
 use podbay_policy::Mode;
 use podbay_sandbox::DeniedHost;
 use podbay_sandbox::Gateway;
@@ -42,7 +42,7 @@ struct State {
     /// Rules that hold until the end of the next command.
     once: Vec<EgressRule>,
     /// What was allowed for the session or longer, with whether it is for good.
-    allowed: Vec<(Exact, bool)>,
+    allowed: Vec<(ExactCall, bool)>,
     /// Hosts that are not asked about again.
     refused: BTreeSet<String>,
 }
@@ -67,14 +67,14 @@ impl Hosts {
     }
 
     /// Returns the answers that hold, each with whether it is for good.
-    pub(super) fn answers(&self) -> Vec<(Exact, bool)> {
+    pub(super) fn answers(&self) -> Vec<(ExactCall, bool)> {
         self.state(|state| state.allowed.clone())
     }
 }
 
 /// Returns the answer by which a host is allowed for longer than a command.
-fn answer_about(rule: &EgressRule) -> Exact {
-    Exact {
+fn answer_about(rule: &EgressRule) -> ExactCall {
+    ExactCall {
         tool: NETWORK.to_owned(),
         command: Some(rule.host.clone()),
         directory: String::new(),
@@ -84,7 +84,7 @@ fn answer_about(rule: &EgressRule) -> Exact {
 }
 
 /// Returns the rule that such an answer stands for; `None` for answers about calls.
-pub fn host_allowed_by(answer: &Exact) -> Option<&str> {
+pub fn host_allowed_by(answer: &ExactCall) -> Option<&str> {
     let host = answer.command.as_deref();
     host.filter(|_| answer.tool == NETWORK)
 }
@@ -116,7 +116,7 @@ impl Pipeline {
             let is_asked = rule.is_some()
                 && n_asked < MOST_ASKED
                 && !told.has_quit
-                && self.asker.is_somebody_there()
+                && self.asker.can_answer()
                 && self.mode() != Mode::Deny
                 && !self.hosts.state(|state| state.refused.contains(&words));
             let Some(rule) = rule.filter(|_| is_asked) else {
@@ -238,7 +238,7 @@ impl Pipeline {
     }
 
     /// Takes a lasting answer back where it is about a host; what goes through is cut.
-    pub(super) fn withdraw_host(&self, answer: &Exact) {
+    pub(super) fn withdraw_host(&self, answer: &ExactCall) {
         let Some(host) = host_allowed_by(answer) else {
             return;
         };
@@ -255,7 +255,7 @@ impl Pipeline {
 
     fn withdraw(&self, gateway: &Gateway, gone: &[EgressRule]) {
         // What was allowed for longer meanwhile stays.
-        let allowed: Vec<Exact> = self
+        let allowed: Vec<ExactCall> = self
             .hosts
             .answers()
             .into_iter()

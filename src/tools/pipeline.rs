@@ -341,11 +341,11 @@ impl Pipeline {
                 return Err(PipelineError::Sandbox(error));
             }
         };
-        let hosts = match &came {
-            Came::Output(Output::Command(_)) => {
+        let hosts = match &result {
+            CallResult::Output(Output::Command(_)) => {
                 self.tell_denied_hosts(call, name, asks.cancel()).await
             }
-            Came::Output(_) | Came::Said(_) => ToldHosts::default(),
+            CallResult::Output(_) | CallResult::Text(_) => ToldHosts::default(),
         };
         underway.begun += hosts.waited;
         let refused = match &result {

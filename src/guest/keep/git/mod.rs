@@ -21,9 +21,9 @@ mod commits;
 mod committed_auto_run;
 mod config;
 mod find;
-mod git_command;
 #[cfg(test)]
 mod forgotten;
+mod git_command;
 mod hidden_files;
 #[cfg(test)]
 mod hook_link_tests;
