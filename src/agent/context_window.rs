@@ -7,9 +7,8 @@ use async_recursion::async_recursion as boxed;
 use super::Agent;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
-use super::summary;
-use super::summary::SummaryInput;
 use super::unread_results;
+use super::window_gauge::ASSUMED_WINDOW;
 use podbay_event::Kind;
 use podbay_event::Usage;
 use podbay_llm as llm;
@@ -38,16 +37,14 @@ type ReportedSizes = (Option<u64>, Option<u64>);
 struct SummaryText(Option<String>);
 
 impl Agent {
-    /// Checks before each request how full the window is; warns, stores a checkpoint, compacts.
+    /// Looks how full the window is, before each request; warns, makes room.
     pub(super) async fn watch(
         &mut self,
         within: Duration,
         usage: &mut Usage,
         interrupt: &Interrupt,
     ) -> WindowFit {
-        let Some(window) = self.gauge.window(&self.client) else {
-            return WindowFit::Enough;
-        };
+        let window = self.gauge.window(&self.client).unwrap_or(ASSUMED_WINDOW);
         let used = self
             .gauge
             .used(&self.conversation, &self.client, interrupt.run())
@@ -58,16 +55,6 @@ impl Agent {
                 percent: passed,
                 used,
                 window,
-            });
-        }
-        if percent >= u64::from(self.options.checkpoint_percent) && !self.gauge.has_checkpoint {
-            self.gauge.has_checkpoint = true;
-            self.emit(Kind::CheckpointMade {
-                summary: summary::compose(
-                    self.conversation.history(),
-                    &SummaryInput::default(),
-                    usize::MAX,
-                ),
             });
         }
         let at = u64::from(self.options.compact_percent);
@@ -161,7 +148,7 @@ impl Agent {
             .evict_old_results(window, self.options.keep_turns.max(1), before, &cancel)
             .await;
         if now < before
-            && now.saturating_mul(100) / window < u64::from(self.options.checkpoint_percent)
+            && now.saturating_mul(100) / window < u64::from(self.options.compact_to_percent)
         {
             return WindowFit::Enough;
         }
@@ -249,7 +236,7 @@ impl Agent {
         if self.n_replaced(head, tail) < 2 {
             return (usage, false);
         }
-        let room = self.gauge.window(&self.client).unwrap_or(u64::MAX);
+        let room = self.gauge.window(&self.client).unwrap_or(ASSUMED_WINDOW);
         let asked = self
             .request_summary(
                 (room, used),

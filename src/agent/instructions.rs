@@ -19,8 +19,7 @@ use podbay_wire::n_bytes;
 use tokio_util::sync::CancellationToken;
 
 /// Files at the top of a project that other agents follow, and that are not read here.
-const NOT_READ: [&str; 6] = [
-    "CLAUDE.md",
+const NOT_READ: [&str; 5] = [
     "GEMINI.md",
     "AGENT.md",
     ".cursorrules",
@@ -32,6 +31,8 @@ const NOT_READ: [&str; 6] = [
 #[derive(Default)]
 pub(super) struct Instructions {
     pub(super) text: String,
+    /// The files that were read, by name.
+    pub(super) files: Vec<&'static str>,
     pub(super) seen: Vec<Memo>,
     pub(super) warnings: Vec<String>,
 }
@@ -47,7 +48,7 @@ pub(super) async fn instructions(
 ) -> Result<Instructions, sandbox::Error> {
     let mut told = Instructions::default();
     let own = read(pipeline, options, INSTRUCTIONS, &mut told, most, cancel).await?;
-    let mut other: Option<(&str, Text)> = None;
+    let mut other: Option<(&'static str, Text)> = None;
     for name in OTHER_INSTRUCTIONS {
         if let Some((in_force, _)) = &other {
             let why =
@@ -57,7 +58,7 @@ pub(super) async fn instructions(
             other = Some((name, text));
         }
     }
-    let in_force: Vec<&str> = own
+    let in_force: Vec<&'static str> = own
         .iter()
         .map(|_| INSTRUCTIONS)
         .chain(other.iter().map(|(name, _)| *name))
@@ -85,6 +86,7 @@ pub(super) async fn instructions(
         )
     });
     let other = other.map(|(name, text)| (name, text.cut(room)));
+    told.files = in_force;
     let mut parts = Vec::new();
     for (name, (text, is_cut)) in other.into_iter().chain(own) {
         if is_cut {
@@ -246,7 +248,7 @@ mod tests {
             more: false,
         };
         let file = |text: &str| FileText {
-            path: "CLAUDE.md".into(),
+            path: "GEMINI.md".into(),
             text: text.to_owned(),
             first_line: 1,
             n_lines: 1,
@@ -264,18 +266,18 @@ mod tests {
                 memos: vec![memo(real)],
             });
             unused_warning(
-                "CLAUDE.md",
+                "GEMINI.md",
                 &read,
                 &[memo("AGENTS.md")],
                 "AGENTS.md is used instead",
             )
         };
         assert_eq!(
-            said("CLAUDE.md", "Be brief.\n").as_deref(),
-            Some("CLAUDE.md is not followed: AGENTS.md is used instead")
+            said("GEMINI.md", "Be brief.\n").as_deref(),
+            Some("GEMINI.md is not followed: AGENTS.md is used instead")
         );
         assert_eq!(said("AGENTS.md", "Be brief.\n"), None, "a link to it");
-        assert_eq!(said("CLAUDE.md", "\n"), None);
+        assert_eq!(said("GEMINI.md", "\n"), None);
     }
 
     #[test]

@@ -27,13 +27,12 @@ pub struct Options {
     /// Time for the final answer once a limit is reached; if `timeout` is set, at most a tenth of
     /// it and at least two seconds.
     pub last_answer: Seconds,
-    /// Percentage of the model's window at which a checkpoint is stored in the log: the state of
-    /// the session, composed without the model.
-    pub checkpoint_percent: u8,
-    /// Percentage of the window at which the conversation is compacted: long old results are
+    /// Percentage of the model's window at which the conversation is compacted: long old results are
     /// replaced by references first, then older messages by a summary. 0: only when the server
     /// refuses it.
     pub compact_percent: u8,
+    /// Share of the window below which setting results aside is enough, so that no summary is made.
+    pub compact_to_percent: u8,
     /// Percentages of the window at which a warning is shown.
     pub context_warnings: Vec<u8>,
     /// Number of latest answers, with their results, that compaction leaves unchanged.
@@ -47,8 +46,9 @@ pub struct Options {
     /// Whether the model is shown the branch and uncommitted changes at the start, if the project
     /// is a git repository.
     pub show_git: bool,
-    /// Whether the project's instructions are read: `PODBAY.md`, and the first of `AGENTS.md`,
-    /// `ORCA.md`, `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md`.
+    /// Whether the project's instructions (`PODBAY.md`, and the first of `AGENTS.md`, `CLAUDE.md`,
+    /// `ORCA.md`, `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md` in its
+    /// folder) are read.
     pub read_instructions: bool,
     /// Maximum number of lines of the instructions; they never take more than 10 % of the model's
     /// window.
@@ -85,8 +85,8 @@ impl Default for Options {
             max_cost: 0.0,
             wrap_up_percent: 85,
             last_answer: Seconds::new(60),
-            checkpoint_percent: 65,
             compact_percent: 80,
+            compact_to_percent: 65,
             context_warnings: vec![75, 90],
             keep_turns: 4,
             show_files: true,

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::Profile;
+use super::gauge::ASSUMED_WINDOW;
 use super::instructions::Instructions;
 use super::instructions::instructions;
 use podbay_sandbox as sandbox;
@@ -56,6 +57,8 @@ pub struct ProjectContext {
     pub text: String,
     /// Files whose contents the model knows through it.
     pub seen: Vec<Memo>,
+    /// The files whose instructions are in it.
+    pub instructions: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
 }
@@ -80,7 +83,7 @@ pub async fn gather_context(
     cancel: &CancellationToken,
 ) -> Result<Option<ProjectContext>, sandbox::Error> {
     let characters =
-        usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
+        usize::try_from(window.unwrap_or(ASSUMED_WINDOW).saturating_mul(4)).unwrap_or(usize::MAX);
     // Git is slowest: it runs while the others do.
     let (instructions, files, changes) = tokio::try_join!(
         async {
@@ -107,6 +110,7 @@ pub async fn gather_context(
     )?;
     let Instructions {
         text,
+        files: read,
         seen,
         warnings,
     } = instructions;
@@ -119,6 +123,7 @@ pub async fn gather_context(
     Ok(
         (!text.is_empty() || !warnings.is_empty()).then_some(ProjectContext {
             text,
+            instructions: read.into_iter().map(str::to_owned).collect(),
             seen,
             warnings,
         }),

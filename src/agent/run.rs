@@ -155,6 +155,7 @@ impl Agent {
         }
         self.emit(Kind::ContextAdded {
             text: context.text.clone(),
+            instructions: context.instructions.clone(),
             seen: context.seen.clone(),
         });
         self.conversation.tell(&context.text);
@@ -435,6 +436,10 @@ impl Agent {
             // Every call has its result first: servers refuse a conversation in which one is
             // missing.
             if let (NextStep::GoOn, Some(fault)) = (&next, reply.fault) {
+                // Calls that were made and are not carried out are the user's to know of, too.
+                self.emit(Kind::Warning {
+                    message: format!("not all of the model's calls were made: {fault}"),
+                });
                 self.note_fault(task, &fault);
             }
             return task

@@ -7,6 +7,9 @@ use podbay_event::Usage;
 use podbay_llm::Client;
 use podbay_session::Fullness;
 
+/// Tokens that a model is taken to read at once where neither its server nor the settings say how
+/// many: what the smallest that can work with tools do.
+pub(super) const ASSUMED_WINDOW: u64 = 8192;
 /// Estimated bytes per token, without a count.
 const BYTES_PER_TOKEN: u64 = 4;
 /// Texts of at least this many bytes are counted by the server instead of estimated.
@@ -34,8 +37,6 @@ pub(super) struct WindowGauge {
     /// The window size reported in a refusal.
     reported_window: Option<u64>,
     warned: u8,
-    /// A checkpoint was stored since the last compaction.
-    pub(super) has_checkpoint: bool,
 }
 
 impl WindowGauge {
@@ -48,7 +49,7 @@ impl WindowGauge {
         n_bytes: usize,
         n_after: usize,
     ) {
-        (self.warned, self.has_checkpoint) = (fullness.warned, fullness.has_checkpoint);
+        self.warned = fullness.warned;
         if let Some(usage) = fullness
             .counted
             .as_ref()

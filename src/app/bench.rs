@@ -113,6 +113,11 @@ pub(super) fn open_project_at(path: &Path, state: &Path) -> Result<Project, Erro
 }
 
 impl Bench {
+    /// Returns what a session calls what is worked on.
+    pub(super) fn ground_text(&self) -> String {
+        self.ground.text()
+    }
+
     /// Connects to the engine, and knows what it is before anything else starts.
     pub(super) async fn open(
         config: &Config,

@@ -20,6 +20,7 @@ use podbay_event::ToolCall;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::Spec;
+use podbay_session::CommandRecord;
 use podbay_tools::Catalogue;
 use podbay_tools::KeptLines;
 use podbay_tools::Later;
@@ -80,6 +81,13 @@ pub async fn call(
     let pipeline = pipeline.with_hooks(rules::hooks(&place.config.hooks, warn), None);
     // Nobody's window is at stake: the tool's own limits are the only ones.
     pipeline.set_window(Some(u64::from(u32::MAX)));
+    let mut record = CommandRecord::begin(
+        &place.state,
+        &place.config.session,
+        "call",
+        bench.ground_text(),
+        &format!("{tool} {arguments}"),
+    );
     let call = ToolCall {
         id: "call".to_owned(),
         name: tool.to_owned(),
@@ -92,7 +100,9 @@ pub async fn call(
     if let Some(lock) = lock {
         lock.release();
     }
-    let finished = outcome.map_err(|PipelineError::Sandbox(error)| Error::Sandbox(error))?;
+    let finished = outcome
+        .map_err(|PipelineError::Sandbox(error)| Error::Sandbox(error))
+        .inspect_err(|error| record.end(error.exit_code()))?;
     let exit_code = match finished.status {
         CallStatus::Ok => exit_code::DONE,
         CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid => {
@@ -101,6 +111,7 @@ pub async fn call(
         CallStatus::Denied => exit_code::BLOCKED,
         CallStatus::Cancelled => exit_code::INTERRUPTED,
     };
+    record.end(exit_code);
     let mut text = finished.text;
     if is_left_running && finished.status == CallStatus::Ok {
         // Also in the box of `podbay up`: what a call starts belongs to whoever made it, and that

@@ -228,8 +228,7 @@ impl Chat {
         let words = "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
         self.seat.agent.add_context(&ProjectContext {
             text: words.to_owned(),
-            seen: Vec::new(),
-            warnings: Vec::new(),
+            ..Context::default()
         });
         true
     }

@@ -18,16 +18,19 @@ use podbay_sandbox::Project;
 const SUFFIX: &str = "-podbay";
 const COMPOSE: &str = "compose.yaml";
 const DOTENV: &str = ".env";
+/// The names of users in the sandbox; the project's owner is one of them.
+const PASSWD: &str = "docker/passwd";
 
 /// Path, content, mode. Where an image's folder is not there, compose 1.29 refuses the file that
 /// names it.
-const FILES: [(&str, &[u8], u32); 8] = [
+const FILES: [(&str, &[u8], u32); 9] = [
     (COMPOSE, include_bytes!("../../compose.yaml"), 0o644),
     (
         "docker/compose.gpu.yaml",
         include_bytes!("../../docker/compose.gpu.yaml"),
         0o644,
     ),
+    (PASSWD, include_bytes!("../../docker/passwd"), 0o644),
     ("docker/seccomp.json", sandbox::SECCOMP.as_bytes(), 0o644),
     (
         "docker/seccomp.workspace.json",
@@ -103,6 +106,13 @@ fn lay_as(name: &str, project: &Project, done: &mut Initialised) -> Result<(), E
     // `setup` looks into it as another user.
     folder.let_others_look()?;
     for (path, content, mode) in FILES {
+        let named;
+        let content = if path == PASSWD {
+            named = passwd(content, owner, gid);
+            named.as_slice()
+        } else {
+            content
+        };
         let (mut at, mut shown) = (None::<HeldFolder>, shown.clone());
         let mut parts: Vec<&str> = path.split('/').collect();
         let file = parts.pop().expect("a path has a last part");
@@ -152,6 +162,17 @@ fn lay_as(name: &str, project: &Project, done: &mut Initialised) -> Result<(), E
         );
     }
     Ok(())
+}
+
+/// Returns the names of users with that of a project's owner; root has a name already.
+fn passwd(of_a_checkout: &[u8], uid: u32, gid: u32) -> Vec<u8> {
+    let text = String::from_utf8_lossy(of_a_checkout).into_owned();
+    if uid == 0 {
+        text.into_bytes()
+    } else {
+        text.replace("1000:1000", &format!("{uid}:{gid}"))
+            .into_bytes()
+    }
 }
 
 /// Returns the line that names a project in a `.env`, as compose 1.29 and compose v2 both read it;

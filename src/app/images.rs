@@ -1,4 +1,5 @@
 use async_recursion::async_recursion as boxed;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -59,7 +60,7 @@ pub async fn build_images(
 }
 
 /// One image of ours in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImageLine {
     pub name: String,
     /// `present`, `outdated` or `absent`.

@@ -14,6 +14,7 @@ use super::Report;
 use super::bench::Bench;
 use super::bench::Ground;
 use super::error::Told;
+use super::exit_code;
 use podbay_event::Kind;
 use podbay_event::ProgressSink;
 use podbay_event::SessionId;
@@ -23,6 +24,7 @@ use podbay_sandbox::LineError;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Spec;
 use podbay_sandbox::git;
+use podbay_session::CommandRecord;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::ApplyOutcome;
 use podbay_wire::keep::LeftReason;
@@ -91,14 +93,68 @@ pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Re
     } else {
         None
     };
+    let detail = match &wish {
+        ReviewWish::List | ReviewWish::Diff { .. } => None,
+        ReviewWish::Apply { id, .. } => Some(("apply", id)),
+        ReviewWish::Discard { id } => Some(("discard", id)),
+    };
+    let mut record = detail.map(|(doing, id)| {
+        CommandRecord::begin(
+            &place.state,
+            &place.config.session,
+            "review",
+            ground.text(),
+            format!("{doing} {}", id.as_deref().unwrap_or_default()).trim_end(),
+        )
+    });
     let bench = Bench::open(&place.config, &place.state, ground, cancel).await?;
     bench.sweep_aside();
     let answer = Box::pin(carry_out(&bench, wish, front, cancel)).await;
+    if let Some(record) = &mut record {
+        record.end(match &answer {
+            Ok(Reviewed {
+                answer: ReviewAnswer::Applied(done),
+                git,
+                ..
+            }) if !is_whole(done, git.as_ref()) => exit_code::LEFT_OUT,
+            Ok(_) => exit_code::DONE,
+            Err(error) => error.exit_code(),
+        });
+    }
     bench.tell_left(&front.sink);
     if let Some(lock) = lock {
         lock.release();
     }
     answer
+}
+
+/// Returns the name of the review that an id means, as [`review`] finds it.
+#[boxed]
+pub async fn chosen_review(
+    place: &Place,
+    id: Option<&str>,
+    front: &Front,
+) -> Result<String, Error> {
+    chosen(&held(place, front).await?, id)
+}
+
+/// Returns the names of the reviews that wait.
+#[boxed]
+pub async fn review_names(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
+    let held = held(place, front).await?;
+    Ok(held.iter().map(|held| held.session.to_string()).collect())
+}
+
+async fn held(place: &Place, front: &Front) -> Result<Vec<HeldReview>, Error> {
+    let cancel = front.interrupt.run();
+    let ground = Ground::open(place)?;
+    if matches!(ground, Ground::Socket(_)) {
+        return Err(Error::not_attached("`podbay review`"));
+    }
+    let bench = Bench::open(&place.config, &place.state, ground, cancel).await?;
+    sandbox::reviews(bench.engine()?, bench.project()?, cancel)
+        .await
+        .map_err(Error::Sandbox)
 }
 
 /// Brings in what a task that was done has changed, and says in its report what came of it. Returns

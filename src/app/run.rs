@@ -21,6 +21,7 @@ use podbay_event::Sink;
 use podbay_policy::Mode;
 use podbay_sandbox::EndedTurn;
 use podbay_session::State;
+use podbay_tools::Later;
 
 /// How long the end of a turn may take at least, though the time of the run is over.
 const GRACE: Duration = Duration::from_mins(1);
@@ -52,6 +53,26 @@ pub struct Front {
 /// session.
 #[boxed]
 pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instant) -> Report {
+    run_with(
+        place,
+        task,
+        Box::pin(std::future::ready(None)),
+        front,
+        begun,
+    )
+    .await
+}
+
+/// Like [`run`], with material behind the task that may take as long to come as the sandbox takes
+/// to start. What the log has as the task is without it.
+#[boxed]
+pub async fn run_with(
+    place: &Place,
+    task: Option<&str>,
+    material: Later<'static, Option<String>>,
+    front: &Front,
+    begun: Instant,
+) -> Report {
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     if task.is_none() && place.resume.is_none() || task.is_some_and(|task| task.trim().is_empty()) {
         let error = Error::usage(
@@ -81,8 +102,18 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
         }
     };
     // A task that was never told to the model begins now.
-    let task = task.map(ToOwned::to_owned).or(seat.untold.take());
+    let mut task = task.map(ToOwned::to_owned).or(seat.untold.take());
     seat.begin_turn(task.as_deref().unwrap_or("(goes on)"));
+    if let Some(task) = &mut task {
+        let left = match place.config.agent.timeout.get() {
+            0 => Duration::MAX,
+            seconds => Duration::from_secs(seconds).saturating_sub(begun.elapsed()),
+        };
+        if let Ok(Some(material)) = tokio::time::timeout(left, material).await {
+            task.push_str("\n\n");
+            task.push_str(&material);
+        }
+    }
     let mut outcome = seat
         .agent
         .run_since(begun, task.as_deref(), &front.interrupt)

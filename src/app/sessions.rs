@@ -1,7 +1,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use jiff::tz::TimeZone;
+
 use super::Error;
+use super::Place;
+use super::bench::Ground;
 use super::demo;
 use super::resume::not_a_demonstration;
 use podbay_config::Config;
@@ -15,6 +19,33 @@ use podbay_session::State;
 /// Lists so many sessions, newest first, and what was passed over.
 pub fn list_sessions(state: &State, most: usize) -> Result<SessionList, Error> {
     session::list(state, most).map_err(Error::Session)
+}
+
+/// Returns those of these sessions, each once, that are not the one of the project which was worked
+/// on last.
+pub fn other_sessions(place: &Place, sessions: impl IntoIterator<Item = String>) -> Vec<String> {
+    let last = Ground::open(place)
+        .ok()
+        .and_then(|ground| session::find_latest(&place.state, &ground.text()).ok())
+        .map(|latest| latest.found.session);
+    let mut others = Vec::new();
+    for name in sessions {
+        let is_last = last.as_ref().is_some_and(|last| last.as_str() == name);
+        if !is_last && !others.contains(&name) {
+            others.push(name);
+        }
+    }
+    others
+}
+
+/// Returns the ids of these sessions; one that is not found is an error.
+pub fn session_ids(state: &State, wanted: &[String]) -> Result<Vec<String>, Error> {
+    let id = |wanted: &String| {
+        session::find(state, wanted)
+            .map(|found| found.session.to_string())
+            .map_err(Error::Session)
+    };
+    wanted.iter().map(id).collect()
 }
 
 /// Says which logs a list leaves out, why, and what can be done about them.
@@ -40,8 +71,13 @@ pub fn raw_session(state: &State, wanted: &str, out: &mut impl Write) -> Result<
         .map_err(Error::Session)
 }
 
-/// Returns a session as one line of a list.
-pub fn session_line(summary: &SessionSummary) -> String {
+/// Returns the time zone of this machine, in which lists tell times.
+pub fn local_time() -> TimeZone {
+    TimeZone::system()
+}
+
+/// Returns a session as one line of a list, with the time that a clock in `zone` shows.
+pub fn session_line(summary: &SessionSummary, zone: &TimeZone) -> String {
     let status = summary.status.map_or_else(
         || "unfinished".to_owned(),
         |status| format!("{status:?}").to_lowercase(),
@@ -56,15 +92,13 @@ pub fn session_line(summary: &SessionSummary) -> String {
     format!(
         "{}  {}  {status:<11}  {name}{}{turns}  ({})",
         summary.session,
-        summary.started.strftime("%Y-%m-%d %H:%M"),
+        summary
+            .started
+            .to_zoned(zone.clone())
+            .strftime("%Y-%m-%d %H:%M"),
         summary.title,
         summary.project
     )
-}
-
-/// Returns a session as one JSON object.
-pub fn session_json(summary: &SessionSummary) -> String {
-    podbay_event::json_line(summary).unwrap_or_default()
 }
 
 /// Returns which session is to go on and the folder that it worked in; the last one is never a

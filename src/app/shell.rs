@@ -16,6 +16,7 @@ use podbay_sandbox::Sandbox;
 use podbay_sandbox::link::CallInput;
 use podbay_sandbox::link::CallUpdate;
 use podbay_sandbox::link::OpenCall;
+use podbay_session::CommandRecord;
 use podbay_tools::limit_message;
 use podbay_wire::BytesPath;
 use podbay_wire::End;
@@ -36,6 +37,7 @@ pub struct Shell {
     grace: Duration,
     sandbox: Sandbox,
     lock: Option<Lock>,
+    record: CommandRecord,
 }
 
 /// What comes out of it.
@@ -90,6 +92,14 @@ pub async fn shell(
     let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let record = CommandRecord::begin(
+        &place.state,
+        &place.config.session,
+        "sh",
+        bench.ground_text(),
+        &words.join(" "),
+    );
     // The person's own hand on their own box is its approval.
     let approved = Approved::by_hand(Exec {
         argv: command.into_iter().map(BytesPath::from).collect(),
@@ -114,6 +124,7 @@ pub async fn shell(
             grace,
             sandbox,
             lock,
+            record,
         }),
         Err(error) => {
             sandbox.close().await;
@@ -147,6 +158,16 @@ impl Shell {
     /// Waits for what comes next. After `Ended` or `Failed` nothing comes.
     #[boxed]
     pub async fn recv(&mut self) -> ShellUpdate {
+        let update = self.next_update().await;
+        match &update {
+            ShellUpdate::Ended { code, .. } => self.record.end(*code),
+            ShellUpdate::Failed { .. } => self.record.end(super::exit_code::SHELL_FAILED),
+            ShellUpdate::Stdout(_) | ShellUpdate::Stderr(_) => {}
+        }
+        update
+    }
+
+    async fn next_update(&mut self) -> ShellUpdate {
         match self.open.recv().await {
             Some(CallUpdate::Chunk {
                 stream: Stream::Stderr,

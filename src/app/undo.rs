@@ -8,12 +8,14 @@ use super::Front;
 use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
+use super::exit_code;
 use podbay_engine::Labels;
 use podbay_engine::Owner;
 use podbay_engine::Role;
 use podbay_event::Kind;
 use podbay_event::ProgressSink;
 use podbay_sandbox as sandbox;
+use podbay_session::CommandRecord;
 use podbay_wire::keep::UndoAnswer;
 use podbay_wire::keep::UndoOrder;
 use podbay_wire::keep::UndoOutcome;
@@ -35,14 +37,43 @@ pub async fn undo(place: &Place, order: UndoOrder, front: &Front) -> Result<Undo
     } else {
         None
     };
+    let mut record = order.writes().then(|| {
+        CommandRecord::begin(
+            &place.state,
+            &place.config.session,
+            "undo",
+            ground.text(),
+            words_of(&order),
+        )
+    });
     let bench = Bench::open(&place.config, &place.state, ground, cancel).await?;
     bench.sweep_aside();
     let answer = Box::pin(ask(&bench, order, front, cancel)).await;
+    if let Some(record) = &mut record {
+        record.end(
+            answer
+                .as_ref()
+                .map_or_else(Error::exit_code, |_| exit_code::DONE),
+        );
+    }
     bench.tell_left(&front.sink);
     if let Some(lock) = lock {
         lock.release();
     }
     answer
+}
+
+/// Says which order it is, for the record.
+fn words_of(order: &UndoOrder) -> &'static str {
+    match order {
+        UndoOrder::List => "list",
+        UndoOrder::Diff { .. } => "diff",
+        UndoOrder::Back { .. } => "undo",
+        UndoOrder::Forward { .. } => "redo",
+        UndoOrder::Retry { .. } => "retry",
+        UndoOrder::Resume => "resume",
+        UndoOrder::Abandon => "abandon",
+    }
 }
 
 async fn ask(

@@ -6,6 +6,7 @@ use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
 
+use super::completions::CompleteArgs;
 use super::completions::CompletionsArgs;
 use super::completions::ManArgs;
 use super::config::ConfigArgs;
@@ -87,6 +88,9 @@ pub(super) enum Command {
     Debug(DebugCommand),
     /// Print what a shell needs to complete commands and flags
     Completions(CompletionsArgs),
+    /// Print ids for the scripts of `completions`
+    #[command(hide = true)]
+    Complete(CompleteArgs),
     /// Write the manual pages into a folder
     #[command(hide = true)]
     Man(ManArgs),
@@ -198,6 +202,42 @@ pub(super) enum BackendFlag {
     Native,
 }
 
+/// The forms of a result that is not a run's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ResultFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One object
+    Json,
+}
+
+/// How a list, or another result that is not a run's, is printed.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct FormatFlags {
+    /// Print one JSON object; the same as --output json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: ResultFormat,
+}
+
+impl FormatFlags {
+    pub(super) fn is_json(self) -> bool {
+        self.json || self.output == ResultFormat::Json
+    }
+
+    /// Returns what is shown meanwhile: with JSON no progress is.
+    pub(super) fn shown(self) -> OutputFormat {
+        if self.is_json() {
+            OutputFormat::Json
+        } else {
+            OutputFormat::Text
+        }
+    }
+}
+
 /// Settings files.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ConfigFlags {
@@ -301,8 +341,6 @@ pub(super) struct ModelFlags {
 /// What an agent may do and how far it goes.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct SessionFlags {
-    #[command(flatten)]
-    pub(super) place: PlaceFlags,
     /// What is allowed without asking
     #[arg(long, value_enum, help_heading = "Permissions")]
     pub(super) mode: Option<ModeFlag>,
@@ -331,7 +369,7 @@ pub(super) struct SessionFlags {
     #[arg(long)]
     pub(super) apply: bool,
     /// Also apply files that programs on your machine run by themselves: with --apply, or in a chat
-    #[arg(long)]
+    #[arg(long, visible_alias = "yes")]
     pub(super) accept_auto_run: bool,
     /// Requests to the model for one task; the last is without tools and says what was done
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u32>)]
@@ -380,14 +418,17 @@ pub(super) struct SessionFlags {
     #[arg(long = "continue", help_heading = "Session")]
     pub(super) go_on: bool,
     #[command(flatten)]
+    pub(super) place: PlaceFlags,
+    #[command(flatten)]
     pub(super) later: LaterFlags,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// What is to be done; `-` reads it from the standard input. With --resume or --continue it may
-    /// be missing: the open task goes on. `@shot.png` in it shows the model that image of the
-    /// project, if it is there and the model sees
+    /// What is to be done; `-` reads it from the standard input. A pipe or a file on the standard
+    /// input is added to it, at most 256 KiB. With --resume or --continue TASK may be missing: the
+    /// open task goes on. `@shot.png` in it shows the model that image of the project, if it is
+    /// there and the model sees
     #[arg(value_name = "TASK", required_unless_present_any = WITHOUT_TASK, conflicts_with = "prompt")]
     pub(super) task: Option<String>,
     /// The same as TASK
@@ -451,9 +492,8 @@ pub(super) struct ShArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// Print one JSON object
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) format: FormatFlags,
     #[command(flatten)]
     pub(super) place: PlaceFlags,
 }
@@ -472,9 +512,8 @@ pub(super) struct LogsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Print one JSON object
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) format: FormatFlags,
     /// Try the model too: a chat, a stream, tool calls; starts our own model server if no endpoint
     /// is set
     #[arg(long)]

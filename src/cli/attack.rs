@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use super::args::DoctorArgs;
-use super::args::OutputFormat;
 use super::findings;
 use super::findings::Findings;
 use super::findings::Headings;
@@ -25,12 +24,18 @@ pub(super) async fn attack(args: DoctorArgs) -> Result<u8, app::Error> {
     let setup = Setup::new(&args.config, Vec::new())?;
     let place = setup.place_without_key(args.path.as_deref(), Mode::Deny)?;
     setup.check_folder(args.path.as_deref())?;
-    let terminal = setup.terminal(OutputFormat::Text);
+    let terminal = setup.terminal(args.format.shown());
     setup.show_warnings(&terminal);
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));
     front.sink = findings::only_progress(front.sink);
     let siege = Box::pin(doctor::attack(&place, &front)).await;
-    findings::show(siege, args.json, &terminal, &setup.config.ui, &signals)
+    findings::show(
+        siege,
+        args.format.is_json(),
+        &terminal,
+        &setup.config.ui,
+        &signals,
+    )
 }
 
 impl Findings for Siege {

@@ -3,6 +3,7 @@ use std::io;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Arg;
 use clap::Args;
@@ -13,11 +14,17 @@ use clap::builder::Str;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use super::args::ConfigFlags;
 use super::delivery::deliver;
 use super::fish;
+use super::front::Nobody;
 use super::help;
+use super::id_completions;
+use super::id_completions::IdKind;
+use super::setup::Setup;
 use podbay_app as app;
 use podbay_app::exit_code;
+use podbay_ui::text;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
@@ -33,16 +40,72 @@ pub(super) struct ManArgs {
     folder: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CompleteArgs {
+    /// Of what
+    #[arg(value_enum, value_name = "KIND")]
+    kind: IdKind,
+}
+
+/// Sessions that are offered.
+const MOST_IDS: usize = 50;
+
 pub(super) fn completions(args: &CompletionsArgs) -> Result<u8, app::Error> {
-    let mut command = visible(&help::command());
+    let mut command = visible(&help::command(), "");
     let script = if args.shell == Shell::Fish {
-        fish::script(&mut command)
+        fish::script(&mut command) + &id_completions::fish(&command)
     } else {
         let mut script = Vec::new();
         clap_complete::generate(args.shell, &mut command, "podbay", &mut script);
-        String::from_utf8_lossy(&script).into_owned()
+        let script = String::from_utf8_lossy(&script).into_owned();
+        match args.shell {
+            Shell::Bash => id_completions::bash(&script, &command),
+            Shell::Zsh => id_completions::zsh(&script),
+            _ => script,
+        }
     };
     deliver(&script)?;
+    Ok(exit_code::DONE)
+}
+
+/// Prints the ids of one kind, each with a description behind a tab, for the scripts above. What
+/// cannot be found out is left out: nobody reads an error while a word is completed.
+pub(super) async fn complete(args: &CompleteArgs) -> Result<u8, app::Error> {
+    let setup = Setup::in_project(&ConfigFlags::default(), None, Vec::new())?;
+    let lines: Vec<(String, String)> = match args.kind {
+        IdKind::Sessions => app::list_sessions(&setup.state, MOST_IDS)?
+            .sessions
+            .into_iter()
+            .map(|session| (session.session.to_string(), session.title))
+            .collect(),
+        IdKind::Reviews => {
+            let place = setup.place_without_key(None, app::Mode::Auto)?;
+            let sink: podbay_event::Sink = Arc::new(|_| {});
+            let front = app::Front {
+                sink,
+                asker: Arc::new(Nobody),
+                interrupt: app::Interrupt::new(),
+            };
+            app::review_names(&place, &front)
+                .await?
+                .into_iter()
+                .map(|name| (name, String::new()))
+                .collect()
+        }
+        IdKind::Models => app::list_models(&setup.config, &setup.state)?
+            .models
+            .into_iter()
+            .map(|model| (model.name, model.title))
+            .collect(),
+    };
+    let lines: String = lines
+        .iter()
+        .map(|(id, words)| match words.as_str() {
+            "" => format!("{}\n", text::line(id)),
+            words => format!("{}\t{}\n", text::line(id), text::line(words)),
+        })
+        .collect();
+    deliver(&lines)?;
     Ok(exit_code::DONE)
 }
 
@@ -53,7 +116,7 @@ pub(super) fn man(args: &ManArgs) -> Result<u8, app::Error> {
         source,
     };
     fs::create_dir_all(&args.folder).map_err(failed)?;
-    let mut command = visible(&help::command());
+    let mut command = visible(&help::command(), "");
     command.build();
     let mut n_pages = 0;
     pages(&command, "", &args.folder, &mut n_pages).map_err(failed)?;
@@ -143,19 +206,22 @@ fn roff(text: &str) -> String {
 }
 
 /// Returns the command line without what is hidden: no shell should offer what `--help` does not.
-fn visible(command: &Command) -> Command {
+fn visible(command: &Command, path: &str) -> Command {
     let mut shown = Command::new(command.get_name().to_owned())
         .args(
             command
                 .get_arguments()
                 .filter(|argument| !argument.is_hide_set())
-                .map(alone),
+                .map(|argument| alone(argument, path)),
         )
         .subcommands(
             command
                 .get_subcommands()
                 .filter(|below| !below.is_hide_set())
-                .map(visible),
+                .map(|below| {
+                    let path = format!("{path} {}", below.get_name());
+                    visible(below, path.trim_start())
+                }),
         );
     if let Some(about) = command.get_about() {
         shown = shown.about(about.clone());
@@ -170,11 +236,11 @@ fn visible(command: &Command) -> Command {
 }
 
 /// Returns what is shown of a flag, without its rules: those may name others that are hidden.
-fn alone(argument: &Arg) -> Arg {
+fn alone(argument: &Arg, path: &str) -> Arg {
     let mut shown = Arg::new(argument.get_id().clone())
         .action(argument.get_action().clone())
         .value_parser(argument.get_value_parser().clone())
-        .value_hint(hint(argument))
+        .value_hint(IdKind::of(path, argument).map_or_else(|| hint(argument), |kind| kind.mark().0))
         .required(argument.is_required_set())
         .last(argument.is_last_set())
         .index(argument.get_index())
@@ -235,7 +301,7 @@ mod tests {
 
     #[test]
     fn nothing_hidden_is_offered() {
-        let shown = visible(&help::command());
+        let shown = visible(&help::command(), "");
         assert!(shown.find_subcommand("run").is_some() && shown.find_subcommand("man").is_none());
         let run = shown.find_subcommand("run").expect("it is there");
         assert!(

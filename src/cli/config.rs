@@ -1,14 +1,18 @@
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::Subcommand;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ConfigFlags;
+use super::args::FormatFlags;
 use super::args::OutputFormat;
 use super::delivery::deliver;
+use super::delivery::deliver_json;
 use super::setup;
 use super::setup::Setup;
 use podbay_app as app;
@@ -55,6 +59,8 @@ struct AnswersArgs {
     /// Project folder
     #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
     path: Option<PathBuf>,
+    #[command(flatten)]
+    format: FormatFlags,
     /// Take the answer of this number back
     #[arg(long, value_name = "N")]
     forget: Option<usize>,
@@ -77,12 +83,14 @@ struct TrustArgs {
     /// List the projects whose settings are trusted
     #[arg(long, conflicts_with_all = ["yes", "path"])]
     list: bool,
+    #[command(flatten)]
+    format: FormatFlags,
 }
 
 pub(super) async fn config(args: ConfigArgs) -> Result<u8, app::Error> {
     match args.command {
         None => show(&args.show),
-        Some(ConfigCommand::Trust(args)) if args.list => list(),
+        Some(ConfigCommand::Trust(args)) if args.list => list(args.format),
         Some(ConfigCommand::Trust(args)) if args.revoke => revoke(&args),
         Some(ConfigCommand::Trust(args)) => trust(&args).await,
         Some(ConfigCommand::Answers(args)) => answers(&args),
@@ -103,6 +111,10 @@ fn answers(args: &AnswersArgs) -> Result<u8, app::Error> {
         return Ok(exit_code::DONE);
     }
     let all = app::lasting_answers(&folder, &setup.state)?;
+    if args.format.is_json() {
+        deliver_json(&AnswerList { answers: &all })?;
+        return Ok(exit_code::DONE);
+    }
     deliver(
         &all.iter()
             .zip(1..)
@@ -110,6 +122,24 @@ fn answers(args: &AnswersArgs) -> Result<u8, app::Error> {
             .collect::<String>(),
     )?;
     Ok(exit_code::DONE)
+}
+
+/// The lasting answers of a project, as a script reads them.
+#[derive(Serialize)]
+struct AnswerList<'a> {
+    answers: &'a [String],
+}
+
+/// The projects whose settings are trusted, as a script reads them.
+#[derive(Serialize)]
+struct TrustList<'a> {
+    projects: Vec<TrustedProject<'a>>,
+}
+
+#[derive(Serialize)]
+struct TrustedProject<'a> {
+    project: Cow<'a, str>,
+    sha256: &'a str,
 }
 
 fn show(args: &ShowArgs) -> Result<u8, app::Error> {
@@ -122,8 +152,19 @@ fn show(args: &ShowArgs) -> Result<u8, app::Error> {
     Ok(exit_code::DONE)
 }
 
-fn list() -> Result<u8, app::Error> {
+fn list(format: FormatFlags) -> Result<u8, app::Error> {
     let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
+    if format.is_json() {
+        let all = app::trusted_settings(&setup.state)?;
+        let projects = all.iter().map(|trusted| TrustedProject {
+            project: trusted.project.to_string_lossy(),
+            sha256: &trusted.sha256,
+        });
+        deliver_json(&TrustList {
+            projects: projects.collect(),
+        })?;
+        return Ok(exit_code::DONE);
+    }
     let mut out = String::new();
     for trusted in app::trusted_settings(&setup.state)? {
         // A string takes all that is written.

@@ -3,7 +3,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::Mutex;
 
+use serde::Serialize;
+
 use podbay_app as app;
+use podbay_ui as ui;
 
 /// The standard output, with a memory: what cannot be written does not stop what is under way, and
 /// is told at the end.
@@ -66,5 +69,13 @@ pub(super) fn deliver(text: &str) -> Result<(), app::Error> {
     let mut delivery = Delivery::default();
     // It keeps its own errors.
     let _ = delivery.write_all(text.as_bytes());
+    delivery.end()
+}
+
+/// Writes a result as one JSON object.
+pub(super) fn deliver_json(result: &impl Serialize) -> Result<(), app::Error> {
+    let mut delivery = Delivery::default();
+    // It keeps its own errors.
+    let _ = ui::json::result(&mut delivery, result);
     delivery.end()
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::args::DoctorArgs;
 use super::args::ModelFlags;
-use super::args::OutputFormat;
 use super::findings;
 use super::findings::Findings;
 use super::findings::Headings;
@@ -49,7 +48,7 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
     let signals = listen(&interrupt)?;
     // The settings may be what is broken, so how things are shown goes by the defaults.
     let options = ui::Options::default();
-    let terminal = Terminal::new(OutputFormat::Text, &options);
+    let terminal = Terminal::new(args.format.shown(), &options);
     let sink = terminal.sink();
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
     let columns = super::raw::window_size().map(|(_, columns)| columns);
@@ -61,13 +60,19 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
         key: setup::api_key,
         trial: args.model,
     };
-    if args.model && !args.json {
+    if args.model && !args.format.is_json() {
         super::say(
             "trying the model; our own server is started if no endpoint is set and it does not run\n",
         );
     }
     let diagnosis = Box::pin(doctor::diagnose(subject, &progress, interrupt.run())).await;
-    findings::show(diagnosis, args.json, &terminal, &options, &signals)
+    findings::show(
+        diagnosis,
+        args.format.is_json(),
+        &terminal,
+        &options,
+        &signals,
+    )
 }
 
 impl Findings for Diagnosis {

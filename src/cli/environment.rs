@@ -30,13 +30,13 @@ struct Ready {
 }
 
 /// `asks`: whether a model is asked, and so its key needed.
-fn ready(flags: &PlaceFlags, asks: bool) -> Result<Ready, app::Error> {
+fn ready(flags: &PlaceFlags, asks: bool, shown: OutputFormat) -> Result<Ready, app::Error> {
     let mut overrides = Vec::new();
     flags::place(flags, &mut overrides)?;
     let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let terminal = setup.terminal(OutputFormat::Text);
+    let terminal = setup.terminal(shown);
     setup.show_warnings(&terminal);
     let folder = flags.path.as_deref();
     let place = if asks {
@@ -54,7 +54,7 @@ fn ready(flags: &PlaceFlags, asks: bool) -> Result<Ready, app::Error> {
 }
 
 pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
-    let ready = ready(&flags, true)?;
+    let ready = ready(&flags, true, OutputFormat::Text)?;
     let status = Box::pin(app::up(&ready.place, &ready.front)).await?;
     ready.terminal.finish();
     print(&status)?;
@@ -62,7 +62,7 @@ pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
 }
 
 pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
-    let ready = ready(&flags, false)?;
+    let ready = ready(&flags, false, OutputFormat::Text)?;
     let ended = app::down(&ready.place, &ready.front).await?;
     ready.terminal.finish();
     let words = if ended.is_empty() {
@@ -75,10 +75,10 @@ pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
 }
 
 pub(super) async fn status(args: StatusArgs) -> Result<u8, app::Error> {
-    let ready = ready(&args.place, false)?;
+    let ready = ready(&args.place, false, args.format.shown())?;
     let status = app::status(&ready.place, &ready.front).await?;
     ready.terminal.finish();
-    if args.json {
+    if args.format.is_json() {
         let mut out = Delivery::default();
         let _ = ui::json::result(&mut out, &status);
         out.end()?;
@@ -89,7 +89,7 @@ pub(super) async fn status(args: StatusArgs) -> Result<u8, app::Error> {
 }
 
 pub(super) async fn logs(args: LogsArgs) -> Result<u8, app::Error> {
-    let ready = ready(&args.place, false)?;
+    let ready = ready(&args.place, false, OutputFormat::Text)?;
     let mut cleaner = text::Cleaner::new();
     let mut out = Delivery::default();
     let delivered = out.clone();

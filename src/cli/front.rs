@@ -38,6 +38,28 @@ pub(super) struct Terminal {
     pub(super) paint: Paint,
 }
 
+/// How it is shown how far slow steps are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProgressForm {
+    Bars,
+    Lines,
+    Hidden,
+}
+
+impl ProgressForm {
+    /// Bars move by escape codes, which no terminal gets that is to have no colours. A script that
+    /// reads JSON has the steps there, or wants none.
+    fn of(format: OutputFormat, is_terminal: bool, paint: Paint) -> Self {
+        if format != OutputFormat::Text {
+            Self::Hidden
+        } else if is_terminal && paint != Paint::NONE {
+            Self::Bars
+        } else {
+            Self::Lines
+        }
+    }
+}
+
 impl Terminal {
     pub(super) fn new(format: OutputFormat, options: &ui::Options) -> Self {
         let terminal = Self {
@@ -58,10 +80,13 @@ impl Terminal {
             paint,
             ..
         } = self.clone();
-        let progress = if io::stderr().is_terminal() {
-            ui::Progress::bars()
-        } else {
-            ui::Progress::lines(io::stderr())
+        let progress = match ProgressForm::of(format, io::stderr().is_terminal(), paint) {
+            ProgressForm::Hidden => ui::Progress::hidden(),
+            ProgressForm::Lines => ui::Progress::lines(io::stderr()),
+            ProgressForm::Bars => {
+                let columns = super::raw::window_size().map_or(80, |(_, columns)| columns);
+                ui::Progress::bars(columns)
+            }
         };
         // Only text puts the answer on the standard output as it comes; with JSON that stream
         // belongs to the objects.
@@ -114,6 +139,17 @@ impl Terminal {
             let _ = screen.event(event);
         }
         self.tell(event);
+    }
+
+    /// Shows a line of ours on the error stream, between what is shown there.
+    pub(super) fn remark(&self, words: &str) {
+        let mut screen = self
+            .screen
+            .lock()
+            .expect("nothing panics while it holds this lock");
+        if let Some(screen) = screen.as_mut() {
+            let _ = screen.remark(words);
+        }
     }
 
     /// Tells a script that reads events, and nobody else.
@@ -263,5 +299,27 @@ impl Asker for Person {
 
     fn can_answer(&self) -> bool {
         self.keyboard.is_terminal() && !self.wishes.is_away.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bar_is_drawn_without_colours_and_nothing_is_with_json() {
+        let paint = |no_color: &str| {
+            Paint::new(ui::Color::Auto, true, |name| {
+                (name == "NO_COLOR").then(|| no_color.into())
+            })
+        };
+        let form =
+            |format, is_terminal, no_color| ProgressForm::of(format, is_terminal, paint(no_color));
+        assert_eq!(form(OutputFormat::Text, true, ""), ProgressForm::Bars);
+        assert_eq!(form(OutputFormat::Text, true, "1"), ProgressForm::Lines);
+        assert_eq!(form(OutputFormat::Text, false, ""), ProgressForm::Lines);
+        for format in [OutputFormat::Json, OutputFormat::Jsonl] {
+            assert_eq!(form(format, true, ""), ProgressForm::Hidden);
+        }
     }
 }

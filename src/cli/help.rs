@@ -8,6 +8,7 @@ use clap::error::ContextValue;
 use clap::error::ErrorKind;
 
 use super::args::Arguments;
+use super::brief;
 use super::manual::ALL_CODES;
 use super::manual::Codes;
 use super::manual::PAGES;
@@ -17,7 +18,7 @@ use super::manual::Page;
 pub(super) fn command() -> Command {
     let mut command = explain(Arguments::command(), "");
     command = command.after_help(
-        "Start with: podbay quickstart\n`podbay --help` says more, `podbay COMMAND --help` most.",
+        "Start with: podbay quickstart\n`podbay COMMAND -h` shows one command, `podbay --help` all of this.",
     );
     command
 }
@@ -25,15 +26,24 @@ pub(super) fn command() -> Command {
 /// Reads a command line.
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
-    let is_call = words.iter().any(|word| word == "call");
-    let mut matches = command().try_get_matches_from(words).map_err(|error| {
-        if is_call {
-            without_detour(error)
-        } else {
-            error
+    let is_brief = words
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "-h");
+    let command = if is_brief {
+        brief::command(command())
+    } else {
+        command()
+    };
+    let mut matches = command.try_get_matches_from(&words).map_err(|error| {
+        match words.get(1).and_then(|word| word.to_str()) {
+            Some("call") => without_detour(error),
+            Some("run") => with_quotes(error, &words),
+            _ => error,
         }
     })?;
-    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
+    Arguments::from_arg_matches_mut(&mut matches)
+        .map_err(|error| error.format(&mut self::command()))
 }
 
 /// `call` has words of its own behind its flags, so that the parser advises to pass a flag that it
@@ -49,6 +59,34 @@ fn without_detour(mut error: clap::Error) -> clap::Error {
             ContextValue::StyledStrs(vec![words.to_owned().into()]),
         );
     }
+    error
+}
+
+/// A task of several words that nobody put into quotes is several arguments: says how it is
+/// quoted.
+fn with_quotes(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(extra)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let Some(at) = words.iter().position(|word| word == extra.as_str()) else {
+        return error;
+    };
+    if error.kind() != ErrorKind::UnknownArgument || extra.starts_with('-') {
+        return error;
+    }
+    let task: Vec<_> = words[at.saturating_sub(1)..]
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .take_while(|word| !word.starts_with('-'))
+        .collect();
+    let task = task.join(" ").replace(['"', '\\', '$', '`'], "");
+    error.remove(ContextKind::Suggested);
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![
+            format!("quote the task, which is one argument: podbay run \"{task}\"").into(),
+        ]),
+    );
     error
 }
 
@@ -82,8 +120,21 @@ pub(super) fn takes(command: &Command, flag: char) -> bool {
         || command.get_subcommands().any(|below| takes(below, flag))
 }
 
+/// The flags that nearly every command takes; its own stand before them.
+/// Behind a command's own flags, before `--help`.
+const AFTER_ITS_OWN: usize = 900;
+/// The flags that nearly every command takes; its own stand before them.
+const SHARED: [&str; 3] = ["path", "config", "verbose"];
+
 /// Puts the pages into a command and those below it.
 fn explain(mut command: Command, path: &str) -> Command {
+    command = command.mut_args(|argument| {
+        if SHARED.contains(&argument.get_id().as_str()) {
+            argument.display_order(AFTER_ITS_OWN)
+        } else {
+            argument
+        }
+    });
     if let Some(page) = page(path) {
         let summary = command
             .get_about()

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use clap::ValueHint;
+use serde::Serialize;
 
 use super::args::ConfigFlags;
+use super::args::FormatFlags;
 use super::args::GcArgs;
 use super::args::OutputFormat;
 use super::bundle::BundleCommand;
 use super::delivery::Delivery;
+use super::delivery::deliver_json;
 use super::front::Terminal;
 use super::later;
 use super::run::listen;
@@ -37,6 +40,8 @@ pub(super) enum ImagesCommand {
     /// List Podbay's own images
     List {
         #[command(flatten)]
+        format: FormatFlags,
+        #[command(flatten)]
         config: ConfigFlags,
     },
     /// Take images and models to a machine without a network
@@ -53,7 +58,7 @@ pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
             install,
             config,
         } => build(&names, install, &config).await,
-        ImagesCommand::List { config } => list(&config).await,
+        ImagesCommand::List { format, config } => list(format, &config).await,
         ImagesCommand::Other(words) => {
             Err(later::below("images", &["build", "list", "bundle"], &words))
         }
@@ -85,11 +90,11 @@ async fn build(names: &[String], install: bool, config: &ConfigFlags) -> Result<
     Ok(signals.exit_code(exit_code::DONE))
 }
 
-async fn list(config: &ConfigFlags) -> Result<u8, app::Error> {
+async fn list(format: FormatFlags, config: &ConfigFlags) -> Result<u8, app::Error> {
     let setup = Setup::new(config, Vec::new())?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let terminal = setup.terminal(OutputFormat::Text);
+    let terminal = setup.terminal(format.shown());
     setup.show_warnings(&terminal);
     let listed = app::list_images(
         &setup.config,
@@ -99,6 +104,10 @@ async fn list(config: &ConfigFlags) -> Result<u8, app::Error> {
     )
     .await?;
     terminal.finish();
+    if format.is_json() {
+        deliver_json(&ImageList { images: &listed })?;
+        return Ok(signals.exit_code(exit_code::DONE));
+    }
     let mut out = Delivery::default();
     for image in listed {
         let size = image
@@ -108,6 +117,12 @@ async fn list(config: &ConfigFlags) -> Result<u8, app::Error> {
     }
     out.end()?;
     Ok(signals.exit_code(exit_code::DONE))
+}
+
+/// Podbay's own images, as a script reads them.
+#[derive(Serialize)]
+struct ImageList<'a> {
+    images: &'a [app::ImageLine],
 }
 
 /// Returns where slow steps report to.

@@ -87,7 +87,8 @@ pub(super) const PAGES: &[Page] = &[
         text: "Works on a task until the model says that it is done, a limit is reached, or something is in the way. Nobody is asked: what \
                the mode does not allow is denied, and the model is told so. Only when it is done, at a terminal and with --apply, are you asked \
                about files that run by themselves. The model's answer goes to the standard output.\n\n\
-               The standard input is only read where TASK is `-`, so a pipe that nobody closes cannot hang a run. Ctrl-C ends \
+               A pipe or a file on the standard input is added to the task, at most 256 KiB of it, and that is said. A pipe that brings \
+               nothing for two seconds is left alone. With `-` as TASK the standard input is the task. Ctrl-C ends \
                the call that runs, and the model goes on without it; while the model speaks, or twice, it ends the task (130). SIGTERM \
                ends it in any case (143).\n\n\
                A run that was broken off, however that came, goes on with --continue or --resume ID: the model is sent what it was sent \
@@ -104,7 +105,7 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 "Review a change, without changing anything:",
-                "git diff | podbay run --mode deny -",
+                "git diff | podbay run --mode deny \"review this change\"",
             ),
             (
                 "See what a run looks like, without a model and without Docker:",
@@ -397,7 +398,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "sessions list",
-        text: "Lists the sessions of all projects, newest first: id, time, folder and first words.",
+        text: "Lists the sessions of all projects, newest first: id, local time, folder and first words.",
         examples: &[
             ("The last twenty:", "podbay sessions list"),
             (

@@ -6,6 +6,7 @@
 
 mod args;
 mod attack;
+mod brief;
 mod bundle;
 mod call;
 mod chat;
@@ -22,6 +23,7 @@ mod flags;
 mod front;
 mod held_events;
 mod help;
+mod id_completions;
 mod images;
 mod init;
 mod later;
@@ -29,6 +31,8 @@ mod log;
 mod manual;
 mod models;
 mod number;
+mod other_session;
+mod piped_input;
 mod raw;
 mod review;
 mod run;
@@ -120,6 +124,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Undo(args)) => undo::undo(args).await,
         Some(Command::Debug(command)) => debug::debug(command),
         Some(Command::Completions(args)) => completions::completions(&args),
+        Some(Command::Complete(args)) => Box::pin(completions::complete(&args)).await,
         Some(Command::Man(args)) => completions::man(&args),
         Some(Command::ServeModel(args)) => serve_model::serve_model(args).await,
         Some(Command::Other(words)) => {
@@ -245,14 +250,23 @@ fn report(error: &app::Error) {
         words.windows(2).any(|pair| pair == ["--output", format])
             || words.contains(&format!("--output={format}"))
     };
+    let (all, line) = (
+        help::command(),
+        std::env::args_os().skip(1).collect::<Vec<_>>(),
+    );
+    // Those that have both flags have a result of their own form, and no run's.
+    let is_list = help::named(&all, &line)
+        .1
+        .get_arguments()
+        .any(|argument| argument.get_id() == "json");
     let mut report = Report::failed(error, None, 0);
     report.exit_code = signals::decided(report.exit_code);
     // Where even that cannot be written, the error stream and the exit code still say it.
-    let _ = if wants("json") {
+    let _ = if !is_list && wants("json") {
         ui::json::result(&mut io::stdout(), &report)
-    } else if wants("jsonl") {
+    } else if !is_list && wants("jsonl") {
         ui::json::result_line(&mut io::stdout(), &report)
-    } else if words.iter().any(|word| word == "--json") {
+    } else if wants("json") || words.iter().any(|word| word == "--json") {
         ui::json::result(
             &mut io::stdout(),
             &NoResult {

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use clap::ValueHint;
 
 use super::args::ConfigFlags;
+use super::args::FormatFlags;
 use super::args::OutputFormat;
 use super::delivery::Delivery;
 use super::run::listen;
@@ -24,9 +25,8 @@ use podbay_ui::text;
 pub(super) enum ModelsCommand {
     /// List the models that have a name, and which of them are here
     List {
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: FormatFlags,
         #[command(flatten)]
         config: ConfigFlags,
     },
@@ -52,9 +52,8 @@ pub(super) enum ModelsCommand {
         /// A name from the list
         #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
         name: String,
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: FormatFlags,
         #[command(flatten)]
         config: ConfigFlags,
     },
@@ -70,14 +69,18 @@ pub(super) async fn models(command: ModelsCommand) -> Result<u8, app::Error> {
     let setup = Setup::new(flags, Vec::new())?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let terminal = setup.terminal(OutputFormat::Text);
+    let shown = match &command {
+        ModelsCommand::List { format, .. } | ModelsCommand::Info { format, .. } => format.shown(),
+        ModelsCommand::Pull { .. } | ModelsCommand::Rm { .. } => OutputFormat::Text,
+    };
+    let terminal = setup.terminal(shown);
     setup.show_warnings(&terminal);
     let mut out = Delivery::default();
     let outcome = match command {
-        ModelsCommand::List { json, .. } => list(&setup, json, &mut out),
-        ModelsCommand::Info { name, json, .. } => {
+        ModelsCommand::List { format, .. } => list(&setup, format.is_json(), &mut out),
+        ModelsCommand::Info { name, format, .. } => {
             app::model_info(&setup.config, &setup.state, &name).map(|model| {
-                let _ = if json {
+                let _ = if format.is_json() {
                     ui::json::result(&mut out, &model)
                 } else {
                     info(&mut out, &model)

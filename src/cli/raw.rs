@@ -41,9 +41,14 @@ pub(super) fn restore() {
     }
 }
 
-/// Returns rows and columns of the terminal.
+/// Returns rows and columns of the terminal, whichever of the two streams is one.
 pub(super) fn window_size() -> Option<(u16, u16)> {
     use std::os::fd::AsRawFd;
+    let (out, err) = (io::stdout().as_raw_fd(), io::stderr().as_raw_fd());
+    size_of(out).or_else(|| size_of(err))
+}
+
+fn size_of(terminal: std::os::fd::RawFd) -> Option<(u16, u16)> {
     nix::ioctl_read_bad!(get_window_size, libc::TIOCGWINSZ, libc::winsize);
     let mut size = libc::winsize {
         ws_row: 0,
@@ -53,6 +58,6 @@ pub(super) fn window_size() -> Option<(u16, u16)> {
     };
     #[expect(unsafe_code, reason = "nix has no safe call for the window's size")]
     // SAFETY: the kernel writes one winsize into `size`, which lives until after the call.
-    let outcome = unsafe { get_window_size(io::stdout().as_raw_fd(), &raw mut size) };
+    let outcome = unsafe { get_window_size(terminal, &raw mut size) };
     (outcome.is_ok() && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }

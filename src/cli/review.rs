@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::Subcommand;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::args::FormatFlags;
 use super::args::OutputFormat;
 use super::args::PlaceFlags;
 use super::delivery::deliver;
+use super::delivery::deliver_json;
 use super::flags;
 use super::front::Nobody;
+use super::other_session::is_meant;
 use super::run::listen;
 use super::setup::Setup;
 use super::undo::applied;
@@ -40,13 +44,21 @@ const MOST_SHOWN: usize = 50;
 #[derive(Debug, Subcommand)]
 pub(super) enum ReviewCommand {
     /// List what waits, the newest first
-    List(PlaceFlags),
+    List(ListArgs),
     /// Show what is not in the project yet
     Diff(DiffArgs),
     /// Bring changes into the project
     Apply(ApplyArgs),
     /// Drop changes for good
     Discard(DiscardArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    format: FormatFlags,
+    #[command(flatten)]
+    place: PlaceFlags,
 }
 
 #[derive(Debug, Args)]
@@ -72,7 +84,7 @@ pub(super) struct ApplyArgs {
     #[arg(long)]
     merge: bool,
     /// Also apply files that programs on your machine run by themselves
-    #[arg(long)]
+    #[arg(long, visible_alias = "yes")]
     accept_auto_run: bool,
     /// Take commits over now, even while paths wait or what they hold runs by itself on your
     /// machine
@@ -118,24 +130,39 @@ pub(super) struct DiscardArgs {
     /// Id of a review, or the beginning of one, where several wait
     #[arg(value_name = "ID")]
     id: Option<String>,
+    /// Do not ask, also where it is not of the last session of the project
+    #[arg(long, short)]
+    yes: bool,
     #[command(flatten)]
     place: PlaceFlags,
 }
 
 /// Shows, brings in or discards what was held back.
 pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
-    let (wish, flags) = match command {
-        ReviewCommand::List(place) => (ReviewWish::List, place),
+    let (mut is_json, mut asks) = (false, false);
+    let (mut wish, flags) = match command {
+        ReviewCommand::List(args) => {
+            is_json = args.format.is_json();
+            (ReviewWish::List, args.place)
+        }
         ReviewCommand::Diff(args) => (ReviewWish::Diff { words: args.words }, args.place),
         ReviewCommand::Apply(args) => args.wish(),
-        ReviewCommand::Discard(args) => (ReviewWish::Discard { id: args.id }, args.place),
+        ReviewCommand::Discard(args) => {
+            asks = !args.yes && io::stderr().is_terminal();
+            (ReviewWish::Discard { id: args.id }, args.place)
+        }
     };
     let mut overrides = Vec::new();
     flags::place(&flags, &mut overrides)?;
     let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let terminal = setup.terminal(OutputFormat::Text);
+    let shown = if is_json {
+        OutputFormat::Json
+    } else {
+        OutputFormat::Text
+    };
+    let terminal = setup.terminal(shown);
     setup.show_warnings(&terminal);
     let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
     let front = terminal.front(&interrupt, Arc::new(Nobody));
@@ -143,7 +170,26 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     let paint = Paint::new(setup.config.ui.color, is_terminal, |name| {
         std::env::var_os(name)
     });
+    if let ReviewWish::Discard { id } = &mut wish
+        && asks
+    {
+        let name = app::chosen_review(&place, id.as_deref(), &front).await?;
+        let others = app::other_sessions(&place, [name.clone()]);
+        *id = Some(name);
+        if !is_meant("Discard the changes of", &others, false, interrupt.run()).await {
+            terminal.finish();
+            return Ok(signals.exit_code(exit_code::FAILED));
+        }
+    }
     let mut reviewed = Box::pin(app::review(&place, wish.clone(), &front)).await?;
+    if let (true, ReviewAnswer::Reviews { reviews }) = (is_json, &reviewed.answer) {
+        terminal.finish();
+        deliver_json(&ReviewList {
+            reviews: &reviews.first,
+            n: reviews.n,
+        })?;
+        return Ok(signals.exit_code(exit_code::DONE));
+    }
     if let Some(more) = with_auto_run(wish, &reviewed) {
         deliver(&told(&reviewed, paint, is_terminal).0)?;
         if wants_auto_run(interrupt.run()).await {
@@ -157,6 +203,14 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     let (words, code) = told(&reviewed, paint, is_terminal);
     deliver(&words)?;
     Ok(signals.exit_code(code))
+}
+
+/// What waits, as a script reads it.
+#[derive(Serialize)]
+struct ReviewList<'a> {
+    reviews: &'a [app::Review],
+    /// How many there are; the list names the first of them.
+    n: u64,
 }
 
 /// Returns the wish that brings in what was left because it runs by itself, if something was.

@@ -15,6 +15,7 @@ use super::flags;
 use super::front::Nobody;
 use super::front::Terminal;
 use super::front::err_paint;
+use super::piped_input::Piped;
 use super::review::paths;
 use super::review::summary;
 use super::review::wants_auto_run;
@@ -81,7 +82,9 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         let mut report = if args.demo {
             app::demo(&place, task.as_deref(), &front, begun).await
         } else {
-            app::run(&place, task.as_deref(), &front, begun).await
+            let may_be_piped = task.is_some() && !is_input(&args);
+            let material = Box::pin(material(may_be_piped, terminal.clone(), &interrupt));
+            app::run_with(&place, task.as_deref(), material, &front, begun).await
         };
         if args.session.apply && report.exit_code == exit_code::DONE {
             let waits = Box::pin(app::accept(
@@ -168,8 +171,38 @@ pub(super) fn listen(interrupt: &Interrupt) -> Result<Signals, app::Error> {
     })
 }
 
-/// Takes the task from the command line, or from the standard input where it is `-`. Otherwise that
-/// input is not read: a pipe that nobody closes must not hang a run.
+/// Returns whether the task itself is on the standard input.
+fn is_input(args: &RunArgs) -> bool {
+    args.task.as_deref().or(args.prompt.as_deref()) == Some("-")
+}
+
+/// Reads what a pipe or a file on the standard input adds to the task, and says so. It is read
+/// beside the start of the sandbox: begun at once, and waited for only then.
+fn material(
+    may_be_piped: bool,
+    terminal: Terminal,
+    interrupt: &Interrupt,
+) -> impl Future<Output = Option<String>> + Send + use<> {
+    // Nothing ends a read that waits for more; a thread of its own may be left behind with it.
+    let reading = may_be_piped.then(|| tokio::task::spawn_blocking(Piped::read));
+    let interrupt = interrupt.run().clone();
+    async move {
+        let read = tokio::select! {
+            () = interrupt.cancelled() => return None,
+            read = reading? => read.map_err(io::Error::from).flatten(),
+        };
+        let notice = match &read {
+            Ok(piped) => piped.notice(),
+            Err(error) => Some(format!("the standard input cannot be read: {error}")),
+        };
+        if let Some(notice) = notice {
+            terminal.remark(&text::line(&notice));
+        }
+        read.ok().and_then(Piped::material)
+    }
+}
+
+/// Takes the task from the command line, or from the standard input where it is `-`.
 async fn task(
     args: &RunArgs,
     setup: &Setup,

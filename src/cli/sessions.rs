@@ -5,22 +5,24 @@ use clap::Subcommand;
 use clap::ValueEnum;
 
 use super::args::ConfigFlags;
+use super::args::FormatFlags;
 use super::args::SessionFlags;
 use super::chat;
 use super::delivery::Delivery;
 use super::later;
+use super::other_session::is_meant;
 use super::setup::Setup;
 use podbay_app as app;
 use podbay_app::exit_code;
+use podbay_ui as ui;
 use podbay_ui::text;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
     /// List sessions, newest first
     List {
-        /// Print a JSON object a line
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: FormatFlags,
         /// How many to list
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         lines: usize,
@@ -87,6 +89,9 @@ pub(super) enum SessionsCommand {
         /// last
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
+        /// Do not ask, also where one is not the last session of the project you are in
+        #[arg(long, short)]
+        yes: bool,
     },
     #[command(external_subcommand)]
     Other(Vec<OsString>),
@@ -106,15 +111,16 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
     let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
     let mut out = Delivery::default();
     match command {
-        SessionsCommand::List { json, lines } => {
+        SessionsCommand::List { format, lines } => {
             let listed = app::list_sessions(&setup.state, lines)?;
-            for summary in &listed.sessions {
-                let line = if json {
-                    app::session_json(summary)
-                } else {
-                    text::line(&app::session_line(summary))
-                };
-                let _ = writeln!(out, "{line}");
+            if format.is_json() {
+                let _ = ui::json::result(&mut out, &listed);
+            } else {
+                let zone = app::local_time();
+                for summary in &listed.sessions {
+                    let line = text::line(&app::session_line(summary, &zone));
+                    let _ = writeln!(out, "{line}");
+                }
             }
             if !listed.passed_over.is_empty() {
                 super::say(&format!(
@@ -165,7 +171,14 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
             };
             let _ = writeln!(out, "session {} {called}", text::line(&session));
         }
-        SessionsCommand::Rm { ids } => {
+        SessionsCommand::Rm { ids, yes } => {
+            let place = setup.place_without_key(None, app::Mode::Auto)?;
+            let sessions = app::session_ids(&setup.state, &ids)?;
+            let others = app::other_sessions(&place, sessions);
+            let cancel = tokio_util::sync::CancellationToken::new();
+            if !is_meant("Remove", &others, yes, &cancel).await {
+                return Ok(exit_code::FAILED);
+            }
             // All are found before the first is removed: a word that is wrong removes nothing.
             for session in app::remove_sessions(&setup.state, &ids)? {
                 let _ = writeln!(out, "removed session {}", text::line(&session));

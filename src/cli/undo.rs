@@ -1,14 +1,20 @@
 use std::fmt::Write as _;
+use std::io;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use clap::Args;
 use clap::Subcommand;
+use serde::Serialize;
 
+use super::args::FormatFlags;
 use super::args::OutputFormat;
 use super::args::PlaceFlags;
 use super::delivery::deliver;
+use super::delivery::deliver_json;
 use super::flags;
 use super::front::Nobody;
+use super::other_session::is_meant;
 use super::run::listen;
 use super::setup::Setup;
 use podbay_app as app;
@@ -29,7 +35,7 @@ pub(super) struct UndoArgs {
 #[derive(Debug, Subcommand)]
 enum UndoCommand {
     /// List the turns that changed something, the newest first
-    List(PlaceFlags),
+    List(ListArgs),
     /// Show what the last turns changed
     Diff(Count),
     /// Bring back the turn that was taken back last, or so many
@@ -43,6 +49,14 @@ enum UndoCommand {
 }
 
 #[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    format: FormatFlags,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
 struct Steps {
     /// How many turns
     #[arg(value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -50,6 +64,9 @@ struct Steps {
     /// Put lines of both sides together where a file was changed since, rather than leave it
     #[arg(long)]
     merge: bool,
+    /// Do not ask, also where a turn is not of the last session of the project
+    #[arg(long, short)]
+    yes: bool,
     #[command(flatten)]
     place: PlaceFlags,
 }
@@ -74,25 +91,31 @@ struct Count {
 
 /// Takes back what turns changed, or shows it.
 pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
+    let (mut is_json, mut yes) = (false, true);
     let (order, flags) = match args.command {
-        None => (
-            Undo::Back {
+        None => {
+            yes = args.back.yes;
+            let order = Undo::Back {
                 n: args.back.n,
                 merge: args.back.merge,
                 is_beside: false,
-            },
-            args.back.place,
-        ),
-        Some(UndoCommand::List(place)) => (Undo::List, place),
+            };
+            (order, args.back.place)
+        }
+        Some(UndoCommand::List(args)) => {
+            is_json = args.format.is_json();
+            (Undo::List, args.place)
+        }
         Some(UndoCommand::Diff(count)) => (Undo::Diff { n: count.n }, count.place),
-        Some(UndoCommand::Redo(steps)) => (
-            Undo::Forward {
+        Some(UndoCommand::Redo(steps)) => {
+            yes = steps.yes;
+            let order = Undo::Forward {
                 n: steps.n,
                 merge: steps.merge,
                 is_beside: false,
-            },
-            steps.place,
-        ),
+            };
+            (order, steps.place)
+        }
         Some(UndoCommand::Retry(again)) => (
             Undo::Retry {
                 merge: again.merge,
@@ -108,12 +131,36 @@ pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
     let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let terminal = setup.terminal(OutputFormat::Text);
+    let shown = if is_json {
+        OutputFormat::Json
+    } else {
+        OutputFormat::Text
+    };
+    let terminal = setup.terminal(shown);
     setup.show_warnings(&terminal);
     let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
     let front = terminal.front(&interrupt, Arc::new(Nobody));
+    if !yes
+        && io::stderr().is_terminal()
+        && let app::UndoAnswer::Turns(turns) = app::undo(&place, Undo::List, &front).await?
+    {
+        let (doing, sessions) = concerned(&order, &turns);
+        let others = app::other_sessions(&place, sessions);
+        if !is_meant(doing, &others, yes, interrupt.run()).await {
+            terminal.finish();
+            return Ok(signals.exit_code(exit_code::FAILED));
+        }
+    }
     let answer = app::undo(&place, order, &front).await?;
     terminal.finish();
+    if let (true, app::UndoAnswer::Turns(turns)) = (is_json, &answer) {
+        deliver_json(&TurnList {
+            turns: &turns.turns.first,
+            n: turns.turns.n,
+            is_unfinished: turns.is_unfinished,
+        })?;
+        return Ok(signals.exit_code(exit_code::DONE));
+    }
     let (words, is_whole) = told(&answer);
     deliver(&words)?;
     Ok(signals.exit_code(if is_whole {
@@ -121,6 +168,40 @@ pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
     } else {
         exit_code::FAILED
     }))
+}
+
+/// The turns that changed something, as a script reads them.
+#[derive(Serialize)]
+struct TurnList<'a> {
+    turns: &'a [app::TurnTaken],
+    /// How many there are; the list names the first of them.
+    n: u64,
+    is_unfinished: bool,
+}
+
+/// Returns the sessions whose turns an order takes back or brings back, and what it does to them in
+/// words.
+fn concerned(order: &Undo, turns: &app::Turns) -> (&'static str, Vec<String>) {
+    let (doing, state, n) = match order {
+        Undo::Back { n, .. } => ("Undo turns of", app::TurnState::Done, *n),
+        Undo::Forward { n, .. } => ("Redo turns of", app::TurnState::TakenBack, *n),
+        _ => return ("", Vec::new()),
+    };
+    let mut all: Vec<&app::TurnTaken> = turns
+        .turns
+        .first
+        .iter()
+        .filter(|turn| turn.state == state)
+        .collect();
+    if state == app::TurnState::TakenBack {
+        // The one that was taken back last comes back first: the oldest.
+        all.reverse();
+    }
+    let sessions = all
+        .iter()
+        .take(usize::try_from(n).unwrap_or(usize::MAX))
+        .map(|turn| turn.session.clone());
+    (doing, sessions.collect())
 }
 
 /// Says what came of it in lines for a terminal, and whether all that was wanted was done.
@@ -330,6 +411,48 @@ mod tests {
             RESUME
         ));
         assert_eq!(words, "  a\n  b (removed)\n");
+    }
+
+    #[test]
+    fn the_sessions_of_the_turns_that_an_undo_reaches_are_found() {
+        let turn = |turn: u64, session: &str, state| app::TurnTaken {
+            turn,
+            session: session.to_owned(),
+            n_turn: 1,
+            words: String::new(),
+            at: 0,
+            state,
+            n_changed: Some(1),
+            is_interrupted: false,
+            n_left: 0,
+        };
+        let (done, taken) = (app::TurnState::Done, app::TurnState::TakenBack);
+        let all = [
+            turn(4, "d", taken.clone()),
+            turn(3, "c", taken),
+            turn(2, "b", done.clone()),
+            turn(1, "a", done),
+        ];
+        let turns = app::Turns {
+            turns: all.into_iter().collect(),
+            n_bytes: 0,
+            most_bytes: 0,
+            is_unfinished: false,
+        };
+        let back = |n| Undo::Back {
+            n,
+            merge: false,
+            is_beside: false,
+        };
+        let forward = Undo::Forward {
+            n: 1,
+            merge: false,
+            is_beside: false,
+        };
+        assert_eq!(concerned(&back(1), &turns).1, ["b"]);
+        assert_eq!(concerned(&back(9), &turns).1, ["b", "a"]);
+        assert_eq!(concerned(&forward, &turns).1, ["c"]);
+        assert!(concerned(&Undo::Abandon, &turns).1.is_empty());
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn sampling(config: &Config, mistakes: &mut Mistakes) {
 /// Checks percentages.
 fn shares(config: &Config, mistakes: &mut Mistakes) {
     let (agent, tools) = (&config.agent, &config.tools);
-    let (checkpoint, compact) = (agent.checkpoint_percent, agent.compact_percent);
+    let (to, compact) = (agent.compact_to_percent, agent.compact_percent);
     let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
     if agent.wrap_up_percent > 100 {
         wrong(
@@ -148,10 +148,10 @@ fn shares(config: &Config, mistakes: &mut Mistakes) {
             format!("{} is more than 100 percent", agent.wrap_up_percent),
         );
     }
-    if !(1..=99).contains(&checkpoint) {
+    if !(1..=99).contains(&to) {
         wrong(
-            "agent.checkpoint_percent",
-            format!("{checkpoint} is not between 1 and 99 percent"),
+            "agent.compact_to_percent",
+            format!("{to} is not between 1 and 99 percent"),
         );
     }
     if compact > 99 {
@@ -160,17 +160,17 @@ fn shares(config: &Config, mistakes: &mut Mistakes) {
             format!("{compact} is not between 1 and 99 percent; 0 is never"),
         );
     }
-    if compact != 0 && checkpoint >= compact {
+    if compact != 0 && to >= compact {
         // Names the key that the user set, since that one can be corrected.
         let usual = Config::default().agent.compact_percent;
         let key = if compact == usual {
-            "agent.checkpoint_percent"
+            "agent.compact_to_percent"
         } else {
             "agent.compact_percent"
         };
         let what = format!(
-            "a checkpoint at {checkpoint} percent (`agent.checkpoint_percent`) comes too late where room is made at {compact} \
-             (`agent.compact_percent`): it has to be the lower one"
+            "room is made at {compact} percent (`agent.compact_percent`), so that it must come down below that, not to {to} \
+             (`agent.compact_to_percent`)"
         );
         wrong(key, what);
     }
@@ -334,11 +334,11 @@ mod tests {
     }
 
     #[test]
-    fn percentages_are_bounded_and_checkpoints_precede_compaction() {
+    fn percentages_are_bounded_and_compaction_ends_below_its_start() {
         for nonsense in ["0", "100", "255"] {
             check(
-                &format!("[agent]\ncheckpoint_percent = {nonsense}\n"),
-                "agent.checkpoint_percent",
+                &format!("[agent]\ncompact_to_percent = {nonsense}\n"),
+                "agent.compact_to_percent",
                 2,
             );
         }
@@ -353,12 +353,12 @@ mod tests {
             2,
         );
         check(
-            "[agent]\ncheckpoint_percent = 80\n",
-            "agent.checkpoint_percent",
+            "[agent]\ncompact_to_percent = 80\n",
+            "agent.compact_to_percent",
             2,
         );
         check(
-            "[agent]\ncheckpoint_percent = 50\ncompact_percent = 40\n",
+            "[agent]\ncompact_to_percent = 50\ncompact_percent = 40\n",
             "agent.compact_percent",
             3,
         );
@@ -370,7 +370,7 @@ mod tests {
         check("[tools]\nresult_percent = 101\n", "tools.result_percent", 2);
         for fine in [
             "compact_percent = 0",
-            "checkpoint_percent = 39\ncompact_percent = 40",
+            "compact_to_percent = 39\ncompact_percent = 40",
             "context_warnings = []",
             "max_cost = 0.5",
         ] {

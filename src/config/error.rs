@@ -2,6 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Origin;
+use super::document::is_other_form;
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,8 @@ pub enum Error {
         line: usize,
         what: String,
     },
+    #[error("settings stand in `{}` and in `{}`", first.display(), second.display())]
+    TwoForms { first: PathBuf, second: PathBuf },
     #[error("{origin}: `{key}`: {what}")]
     Value {
         origin: Origin,
@@ -77,6 +80,12 @@ impl Error {
             }
             Self::TooManyAnswers { .. } => "remove some with `podbay config answers --forget N`, or write a rule: `[policy] allow`".to_owned(),
             Self::Trust { .. } | Self::Answers { .. } => "check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned(),
+            Self::TwoForms { .. } => {
+                "keep one of them: which one counts is not guessed".to_owned()
+            }
+            Self::Syntax { path, .. } if is_other_form(path) => {
+                "the file is YAML or JSON: sections, and in them keys with their values".to_owned()
+            }
             Self::Syntax { .. } => "the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned(),
             Self::Value { .. } => "docs/configuration.md lists every key with its default and its meaning".to_owned(),
             Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),

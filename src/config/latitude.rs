@@ -73,8 +73,8 @@ const TABLE: &[(&str, Latitude)] = &[
     ("agent.denials_in_a_row", LowerFromNone(Number)),
     ("agent.denials_in_all", LowerFromNone(Number)),
     ("agent.deny_is_failure", Switch(true)),
-    ("agent.checkpoint_percent", Never),
     ("agent.compact_percent", Never),
+    ("agent.compact_to_percent", Never),
     ("agent.context_warnings", Never),
     ("agent.keep_turns", Never),
     // The user decides which model reads the project, at what cost and where.

@@ -14,6 +14,8 @@ use toml::de::DeValue;
 use super::Error;
 use super::Origin;
 use super::Origins;
+use super::document;
+use super::document::Document;
 use super::hooks;
 use super::key;
 use super::secret::is_secret;
@@ -55,6 +57,11 @@ struct KeyPlace {
 impl Layer {
     /// Reads a file; `None` if it is missing and optional.
     pub(super) fn read(path: &Path, needed: bool) -> Result<Option<Self>, Error> {
+        let path = &if needed {
+            path.to_owned()
+        } else {
+            document::find(path)?
+        };
         let failed = |source| Error::Read {
             path: path.to_owned(),
             source,
@@ -77,7 +84,22 @@ impl Layer {
         Self::parse(path, text).map(Some)
     }
 
+    /// Reads a text; as its name tells it is TOML, YAML or JSON.
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, Error> {
+        if !document::is_other_form(path) {
+            return Self::parse_toml(path, text);
+        }
+        let Document { toml, lines } = Document::read(path, &text)?;
+        let mut layer = Self::parse_toml(path, toml).map_err(|error| in_lines(error, &lines))?;
+        for (key, place) in &mut layer.places {
+            if let Origin::File { line, .. } = &mut place.origin {
+                *line = lines.get(key).copied().unwrap_or(1);
+            }
+        }
+        Ok(layer)
+    }
+
+    fn parse_toml(path: &Path, text: String) -> Result<Self, Error> {
         let syntax = |error: &toml::de::Error| Error::Syntax {
             path: path.to_owned(),
             line: line_at(&text, error.span().map_or(0, |span| span.start)),
@@ -231,6 +253,18 @@ impl Layer {
             }
         }
     }
+}
+
+/// Has an error about a text that was made from another one name the line of that one.
+fn in_lines(mut error: Error, lines: &BTreeMap<String, usize>) -> Error {
+    if let Error::Secret {
+        origin: Origin::File { line, .. },
+        key,
+    } = &mut error
+    {
+        *line = lines.get(key).copied().unwrap_or(1);
+    }
+    error
 }
 
 fn walk(

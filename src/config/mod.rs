@@ -12,6 +12,7 @@ mod answers;
 mod api_key;
 mod autonomy;
 mod bounds;
+mod document;
 mod env_vars;
 mod error;
 mod hooks;

@@ -11,6 +11,7 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::Error;
+use super::document::OTHER_FORMS;
 
 /// The path of a project's settings file.
 pub const PROJECT_FILE: &str = ".podbay/config.toml";
@@ -33,11 +34,6 @@ impl ProjectFile {
     /// The folder is untrusted, and a command may be changing it: each path component is opened
     /// separately, no symlink is followed, and opening a FIFO does not block.
     pub fn read(project: &Path) -> Result<Option<Self>, Error> {
-        let path = project.join(PROJECT_FILE);
-        let refuse = |problem: &str| Error::Project {
-            path: path.clone(),
-            problem: problem.to_owned(),
-        };
         let folder = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let file = OFlag::O_RDONLY
             | OFlag::O_NONBLOCK
@@ -47,15 +43,43 @@ impl ProjectFile {
         let opened = nix::fcntl::open(project, folder, Mode::empty())
             .and_then(|project| openat(project, FOLDER, folder, Mode::empty()))
             .map_err(|error| {
-                if error == Errno::ENOTDIR && path.parent().is_some_and(Path::is_symlink) {
+                if error == Errno::ENOTDIR && project.join(FOLDER).is_symlink() {
                     Errno::ELOOP
                 } else {
                     error
                 }
-            })
-            .and_then(|inner| openat(inner, NAME, file, Mode::empty()));
+            });
+        let names = std::iter::once(NAME.to_owned()).chain(
+            OTHER_FORMS.map(|end| Path::new(NAME).with_extension(end).display().to_string()),
+        );
+        let mut path = project.join(PROJECT_FILE);
+        let opened = opened.and_then(|inner| {
+            let (mut found, mut second) = (Err(Errno::ENOENT), None);
+            for name in names {
+                match (openat(&inner, name.as_str(), file, Mode::empty()), &found) {
+                    (Err(Errno::ENOENT), _) => {}
+                    (other, Err(Errno::ENOENT)) => {
+                        path.set_file_name(name);
+                        found = other;
+                    }
+                    _ => second = Some(name),
+                }
+            }
+            found.map(|fd| (fd, second))
+        });
+        let refuse = |problem: &str| Error::Project {
+            path: path.clone(),
+            problem: problem.to_owned(),
+        };
+        if let Ok((_, Some(second))) = &opened {
+            let second = path.with_file_name(second);
+            return Err(Error::TwoForms {
+                first: path,
+                second,
+            });
+        }
         let file = match opened {
-            Ok(fd) => File::from(fd),
+            Ok((fd, _)) => File::from(fd),
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
             Err(Errno::ELOOP) => {
                 return Err(refuse("it is, or is reached through, a symbolic link"));
@@ -169,6 +193,19 @@ mod tests {
             .expect("reads")
             .expect("is there");
         assert_eq!((read.text().len(), read.path()), (64 << 10, file.as_path()));
+        let other = folder.join("config.yaml");
+        fs::write(&other, "offline: true\n").expect("written");
+        let two = ProjectFile::read(&project).expect_err("which one?");
+        assert!(two.to_string().contains("config.yaml"), "{two}");
+        fs::remove_file(&file).expect("removed");
+        let read = ProjectFile::read(&project)
+            .expect("reads")
+            .expect("is there");
+        assert_eq!(
+            (read.text(), read.path()),
+            ("offline: true\n", other.as_path())
+        );
+        fs::remove_file(&other).expect("removed");
         fs::write(&file, "").expect("written");
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(

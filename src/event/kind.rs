@@ -176,6 +176,9 @@ pub enum Kind {
     /// What the model is told of the project besides the task, once, before it.
     ContextAdded {
         text: String,
+        /// The files whose instructions are in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        instructions: Vec<String>,
         /// What it knows of files by it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         seen: Vec<Memo>,
@@ -313,11 +316,6 @@ pub enum Kind {
         percent: u8,
         used: u64,
         window: u64,
-    },
-    /// What the session had come to by then, put together without the model, for whoever reads the
-    /// log.
-    CheckpointMade {
-        summary: String,
     },
     /// Long results were replaced by short references, to make room.
     ResultsEvicted {

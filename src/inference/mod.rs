@@ -24,6 +24,7 @@ mod model_file;
 mod nvidia;
 mod opened_model;
 mod options;
+mod own_folder;
 mod paths;
 mod pip_mirror;
 mod plan;

@@ -26,6 +26,7 @@ use super::model_choice;
 use super::model_file::FileSource;
 use super::model_file::ModelFile;
 use super::opened_model::open;
+use super::own_folder;
 use super::record;
 use super::reference;
 use podbay_engine::FileLock;
@@ -145,11 +146,24 @@ impl Store {
         cancel: &CancellationToken,
     ) -> Result<Model, Error> {
         match self.name() {
-            None => self.have(&self.usual(), progress, cancel).await,
+            None => self.have_or_open(&self.usual(), progress, cancel).await,
             Some(name) => match self.find(name)? {
-                Some(entry) => self.have(&entry, progress, cancel).await,
+                Some(entry) => self.have_or_open(&entry, progress, cancel).await,
                 None => open(self.path(name)?).await,
             },
+        }
+    }
+
+    /// Opens what lies in the user's own folder; has the model loaded where it does not.
+    async fn have_or_open(
+        &self,
+        entry: &Entry,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<Model, Error> {
+        match own_folder::find(entry, &self.pieces(entry)) {
+            Some(path) => open(path).await,
+            None => self.have(entry, progress, cancel).await,
         }
     }
 
@@ -176,6 +190,18 @@ impl Store {
             reference::of_path(&path)
         };
         let pieces = self.pieces(&entry);
+        if let Some(path) = own_folder::find(&entry, &pieces) {
+            open(path.clone()).await?;
+            let file = ListedFile {
+                origin: path.display().to_string(),
+                path,
+                record: None,
+            };
+            return Ok(ListedModel {
+                files: vec![file],
+                ..self.named(&entry)
+            });
+        }
         // Checked before the download, whose record could not be written otherwise.
         pieces
             .iter()

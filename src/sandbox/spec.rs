@@ -717,6 +717,15 @@ pub fn taken_away(image: &ImageFacts) -> Vec<&'static str> {
     EMPTIED.into_iter().filter(|name| is_set(name)).collect()
 }
 
+/// Keeps package managers from trying again, some for minutes, where there is no network.
+const FAIL_AT_ONCE: [&str; 5] = [
+    "CARGO_NET_RETRY=0",
+    "PIP_DISABLE_PIP_VERSION_CHECK=1",
+    "PIP_RETRIES=0",
+    "UV_HTTP_RETRIES=0",
+    "npm_config_fetch_retries=0",
+];
+
 /// Returns the environment of PID 1; commands get a clean one from the guest.
 fn environment(image: &ImageFacts) -> Vec<String> {
     let mut env = vec![
@@ -725,6 +734,7 @@ fn environment(image: &ImageFacts) -> Vec<String> {
         "LANG=C.UTF-8".to_owned(),
         "TERM=dumb".to_owned(),
     ];
+    env.extend(FAIL_AT_ONCE.map(str::to_owned));
     let path = image.env.iter().find(|pair| pair.starts_with("PATH="));
     if let Some(path) = path {
         // Images put their own tools on the path, and that is what they are chosen for.

@@ -41,7 +41,7 @@ pub struct LatestSession {
 }
 
 /// A list of sessions, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SessionList {
     pub sessions: Vec<SessionSummary>,
     /// Logs of the same days that cannot be read, each with the reason.

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::fs::TryLockError;
@@ -19,6 +20,7 @@ use super::VERSION;
 use super::journal::Journal;
 use super::log_file;
 use super::log_file::LogFile;
+use super::metrics::Metrics;
 use super::read;
 use super::repair_tail;
 use super::session_file;
@@ -45,6 +47,7 @@ pub struct Log {
     told: bool,
     told_lost: bool,
     journal: Journal,
+    metrics: Metrics,
     secrets: Vec<Secret>,
 }
 
@@ -78,6 +81,7 @@ impl Log {
             Box::new(file),
             0,
             Journal::new(state.events(), options.events_max.bytes()),
+            Journal::new(state.metrics(), options.events_max.bytes()),
         );
         secret
             .cloned()
@@ -119,6 +123,7 @@ impl Log {
             Box::new(file),
             good,
             Journal::new(state.events(), options.events_max.bytes()),
+            Journal::new(state.metrics(), options.events_max.bytes()),
         );
         Ok((log, records, repair))
     }
@@ -129,7 +134,9 @@ impl Log {
         disk: Box<dyn LogFile>,
         good: u64,
         journal: Journal,
+        metrics: Journal,
     ) -> Self {
+        let metrics = Metrics::new(session.clone(), metrics);
         Self {
             path,
             session,
@@ -142,6 +149,7 @@ impl Log {
             told: false,
             told_lost: false,
             journal,
+            metrics,
             secrets: Vec::new(),
         }
     }
@@ -186,7 +194,8 @@ impl Log {
         }
         let line = self.line(event);
         // The shared journal is a convenience: the session's own log is complete.
-        self.journal.append(&line);
+        self.journal.append(&self.in_journal(event, &line));
+        self.metrics.take(event);
         let mut newly_lost = false;
         let is_full = self.pending_bytes + line.len() > PENDING_MAX;
         let flushed_before = if is_full && self.holds_answer {
@@ -274,6 +283,15 @@ impl Log {
             return self.flush();
         }
         Ok(())
+    }
+
+    /// Returns a record as the journal of all sessions has it: with the session that it is of.
+    fn in_journal<'a>(&self, event: &Event, line: &'a str) -> Cow<'a, str> {
+        match (&event.kind, line.strip_prefix('{')) {
+            // It names its session itself.
+            (Kind::SessionStarted { .. }, _) | (_, None) => Cow::Borrowed(line),
+            (_, Some(rest)) => Cow::Owned(format!("{{\"session\":\"{}\",{rest}", self.session)),
+        }
     }
 
     fn line(&self, event: &Event) -> String {
@@ -378,6 +396,7 @@ mod tests {
                 SessionId::random(),
                 Box::new(disk),
                 0,
+                Journal::nowhere(),
                 Journal::nowhere(),
             );
             Self { log, bytes, room }
@@ -543,6 +562,7 @@ mod tests {
             SessionId::random(),
             Box::new(file),
             0,
+            Journal::nowhere(),
             Journal::nowhere(),
         );
         let error = log

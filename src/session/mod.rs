@@ -8,6 +8,7 @@
 //! Start with [`Log`], then [`read`].
 
 mod artifact;
+mod command_record;
 mod error;
 mod export;
 mod history;
@@ -18,6 +19,7 @@ mod log;
 mod log_file;
 mod maintenance;
 mod markdown_text;
+mod metrics;
 mod options;
 mod record;
 mod redact;
@@ -32,6 +34,7 @@ mod state;
 pub use artifact::ArtifactPage;
 pub use artifact::Artifacts;
 pub use artifact::Stored;
+pub use command_record::CommandRecord;
 pub use error::Error;
 pub use error::few;
 pub use export::json;

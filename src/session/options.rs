@@ -10,7 +10,8 @@ use podbay_event::ByteSize;
 pub struct Options {
     /// Most bytes of one session's artifacts; the oldest are deleted first.
     pub artifacts_max: ByteSize,
-    /// `events.jsonl` is rotated to `events.jsonl.1` at this size.
+    /// `events.jsonl` and `metrics.jsonl` are set aside, each with `.1` behind its name, when they
+    /// are this large.
     pub events_max: ByteSize,
     /// `podbay gc` removes sessions not used for this many days; 0 keeps all.
     pub keep_days: u32,

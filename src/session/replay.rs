@@ -135,7 +135,7 @@ impl Replay {
                 self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained);
                 self.past.was_held |= (*from, *to) == (ToolMode::Constrained, ToolMode::Text);
             }
-            Kind::ContextAdded { text, seen } => {
+            Kind::ContextAdded { text, seen, .. } => {
                 self.past.is_told |= self.past.ended.is_some();
                 self.past.seen.extend_from_slice(seen);
                 self.give_up();
@@ -269,7 +269,6 @@ impl Replay {
                 self.past.fullness = Fullness::default();
             }
             Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
-            Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
             Kind::RunFinished {
                 status, response, ..
             } => {

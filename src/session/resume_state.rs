@@ -70,7 +70,6 @@ pub struct Fullness {
     pub counted: Option<Usage>,
     /// The threshold of the last warning, in percent.
     pub warned: u8,
-    pub has_checkpoint: bool,
 }
 
 /// The fixed prefix of a conversation.
@@ -479,19 +478,10 @@ mod tests {
             used: 730,
             window: 1000,
         };
-        let events = vec![
-            said("go"),
-            full,
-            silent,
-            near,
-            Kind::CheckpointMade {
-                summary: "go".into(),
-            },
-        ];
+        let events = vec![said("go"), full, silent, near];
         let known = Fullness {
             counted: Some(counted),
             warned: 75,
-            has_checkpoint: true,
         };
         assert_eq!(past(events.clone()).fullness, known);
         let taken_out =

@@ -380,7 +380,14 @@ fn one(text: &mut String, event: &Event) {
         Kind::SandboxLost { reason } => {
             writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL);
         }
-        Kind::ContextAdded { text: context, .. } => {
+        Kind::ContextAdded {
+            text: context,
+            instructions,
+            ..
+        } => {
+            if !instructions.is_empty() {
+                writeln!(text, "instructions {}", instructions.join(", ")).expect(TAKES_ALL);
+            }
             writeln!(
                 text,
                 "(the model was told {} bytes about the project)",
@@ -535,7 +542,6 @@ fn one(text: &mut String, event: &Event) {
         | Kind::PromptBegun { .. }
         | Kind::HookEnded { .. }
         | Kind::ModelAsked
-        | Kind::CheckpointMade { .. }
         | Kind::AnswerOpen(_)
         | Kind::TaskEnded(_)
         | Kind::CallDecided { .. }

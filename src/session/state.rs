@@ -132,6 +132,10 @@ impl State {
     pub fn events(&self) -> PathBuf {
         self.root.join("events.jsonl")
     }
+
+    pub fn metrics(&self) -> PathBuf {
+        self.root.join("metrics.jsonl")
+    }
 }
 
 /// Creates a folder of mode 0700, or checks that the existing one is ours.

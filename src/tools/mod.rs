@@ -27,6 +27,7 @@ mod json_file;
 mod limit_message;
 mod mask_hint;
 mod missing_arguments;
+mod no_network;
 mod omissions;
 mod options;
 mod patch;

@@ -58,6 +58,8 @@ pub struct Plain<O, E> {
     said: Vec<Said>,
     thinking: Option<Cleaner>,
     calls: HashMap<String, Call>,
+    /// What the calls of the last message are, in words, by their ids.
+    wanted: HashMap<String, String>,
 }
 
 /// The model's message under way.
@@ -97,6 +99,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             said: Vec::new(),
             thinking: None,
             calls: HashMap::new(),
+            wanted: HashMap::new(),
         }
     }
 
@@ -142,6 +145,13 @@ impl<O: Write, E: Write> Plain<O, E> {
         Ok(())
     }
 
+    /// Shows a line of the program's own, which is no event.
+    pub fn remark(&mut self, words: &str) -> io::Result<()> {
+        let line = self.look.paint.dim(words);
+        let progress = self.progress.clone();
+        progress.suspend(|| self.note(&line))
+    }
+
     /// Returns the streams, when nothing more comes.
     pub fn finish(mut self) -> io::Result<(O, E)> {
         self.progress.working(None);
@@ -169,6 +179,10 @@ impl<O: Write, E: Write> Plain<O, E> {
                 interrupted,
                 ..
             } => {
+                self.wanted = calls
+                    .iter()
+                    .map(|call| (call.id.clone(), call::head(&call.name, &call.arguments)))
+                    .collect();
                 let whole = (!self.message.streamed).then_some(text.as_str());
                 self.end_message(whole, !calls.is_empty(), *interrupted)?;
                 self.continues = *interrupted;
@@ -234,14 +248,18 @@ impl<O: Write, E: Write> Plain<O, E> {
             } => self.finished(call, name, *status, result, *duration_ms),
             Kind::CallDecided {
                 name,
+                call,
                 decision: Decision::Deny,
                 reason,
-                ..
-            } => self.note(&paint.warn(&format!(
-                "denied: {}: {}",
-                text::line(name),
-                call::bounded(reason, RESULT_LINES)
-            ))),
+            } => {
+                let wanted = self.wanted.remove(call);
+                let begun = self.calls.get(call).map(|call| call.head.clone());
+                let head = wanted.or(begun).unwrap_or_else(|| text::line(name));
+                self.note(&paint.warn(&format!(
+                    "denied: {head}: {}",
+                    call::bounded(reason, RESULT_LINES)
+                )))
+            }
             Kind::ModelReady { model, reason, .. } => {
                 let reason = if reason.is_empty() {
                     String::new()
@@ -294,6 +312,10 @@ impl<O: Write, E: Write> Plain<O, E> {
             kind @ Kind::GitTaken { .. } => {
                 let words = git_taken(kind).unwrap_or_default();
                 self.note(&format!("git: {}", call::bounded(&words, usize::MAX - 1)))
+            }
+            Kind::ContextAdded { instructions, .. } if !instructions.is_empty() => {
+                let names: Vec<String> = instructions.iter().map(|name| text::line(name)).collect();
+                self.note(&paint.dim(&format!("instructions: {}", names.join(", "))))
             }
             Kind::Warning { message } => {
                 self.note(&paint.warn(&format!("warning: {}", call::warning(message))))
@@ -361,7 +383,6 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::ImageShown { .. }
             | Kind::ImagesTakenOut { .. }
             | Kind::ModelAsked
-            | Kind::CheckpointMade { .. }
             | Kind::AnswerOpen(_)
             | Kind::TaskEnded(_)
             | Kind::ContextAdded { .. }

@@ -22,6 +22,10 @@ use super::text;
 /// Where nobody sees a bar move, a task speaks at most this often.
 const PAUSE: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(120);
+/// Columns below which there is room for no bar.
+const NARROW: u16 = 80;
+/// Columns from which on a bar, sizes, a rate and a time fit in one line.
+const WIDE: u16 = 120;
 
 /// Shows how far slow steps are, on the error stream. Clones show on the same place.
 #[derive(Clone)]
@@ -34,6 +38,7 @@ enum Way {
         multi: MultiProgress,
         bars: Mutex<HashMap<String, ProgressBar>>,
         working: Mutex<Option<ProgressBar>>,
+        columns: u16,
     },
     Lines {
         state: Mutex<(Lines, Box<dyn Write + Send>)>,
@@ -42,14 +47,18 @@ enum Way {
 }
 
 impl Progress {
-    /// Bars on a terminal.
-    pub fn bars() -> Self {
-        let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+    /// Bars on a terminal of so many columns.
+    pub fn bars(columns: u16) -> Self {
+        Self::drawn_on(ProgressDrawTarget::stderr(), columns)
+    }
+
+    fn drawn_on(target: ProgressDrawTarget, columns: u16) -> Self {
         Self {
             way: Arc::new(Way::Bars {
-                multi,
+                multi: MultiProgress::with_draw_target(target),
                 bars: Mutex::default(),
                 working: Mutex::default(),
+                columns,
             }),
         }
     }
@@ -78,7 +87,12 @@ impl Progress {
     /// Shows how far one step is.
     pub fn show(&self, step: &event::Progress) {
         match &*self.way {
-            Way::Bars { multi, bars, .. } => {
+            Way::Bars {
+                multi,
+                bars,
+                columns,
+                ..
+            } => {
                 let mut bars = bars.lock().unwrap_or_else(PoisonError::into_inner);
                 if step.finished {
                     if let Some(bar) = bars.remove(&step.task) {
@@ -91,9 +105,9 @@ impl Progress {
                     let bar = step
                         .total
                         .map_or_else(ProgressBar::no_length, ProgressBar::new)
-                        .with_style(style(step));
+                        .with_style(style(step, *columns));
                     let bar = multi.add(
-                        bar.with_prefix(text::line(&step.task))
+                        bar.with_prefix(name(&step.task, *columns))
                             .with_position(step.done),
                     );
                     bar.enable_steady_tick(TICK);
@@ -103,7 +117,7 @@ impl Progress {
                     && (bar.length() != Some(total) || bar.position() == 0)
                 {
                     bar.set_length(total);
-                    bar.set_style(style(step));
+                    bar.set_style(style(step, *columns));
                 }
                 bar.set_message(short(&step.detail));
                 bar.set_position(step.done);
@@ -121,7 +135,13 @@ impl Progress {
 
     /// Shows, on a terminal, that something is going on; `None` ends it.
     pub(super) fn working(&self, what: Option<&str>) {
-        let Way::Bars { multi, working, .. } = &*self.way else {
+        let Way::Bars {
+            multi,
+            working,
+            columns,
+            ..
+        } = &*self.way
+        else {
             return;
         };
         let mut working = working.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +151,7 @@ impl Progress {
         if let Some(what) = what {
             let bar = multi.add(ProgressBar::new_spinner());
             bar.set_style(spinner());
-            bar.set_prefix(short(what));
+            bar.set_prefix(name(what, *columns));
             bar.enable_steady_tick(TICK);
             *working = Some(bar);
         }
@@ -150,16 +170,33 @@ fn short(detail: &str) -> String {
     text::line(detail.trim()).chars().take(60).collect()
 }
 
-fn style(step: &event::Progress) -> ProgressStyle {
+/// Returns the name of a step, which never fills the line alone.
+fn name(task: &str, columns: u16) -> String {
+    text::line(task)
+        .chars()
+        .take(usize::from(columns / 3).max(10))
+        .collect()
+}
+
+/// Returns how a step is shown in so many columns: what does not fit is left out, the message is
+/// clipped.
+fn style(step: &event::Progress, columns: u16) -> ProgressStyle {
     let template = match (step.total, step.unit) {
-        (Some(_), Unit::Bytes) => {
-            "{prefix} [{bar:24}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}"
+        (Some(_), Unit::Bytes) if columns < NARROW => "{prefix} {bytes}/{total_bytes} {wide_msg}",
+        (Some(_), Unit::Bytes) if columns < WIDE => {
+            "{prefix} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {wide_msg}"
         }
+        (Some(_), Unit::Bytes) => {
+            "{prefix} [{bar:24}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {wide_msg}"
+        }
+        (Some(_), _) if columns < NARROW => "{prefix} {pos}/{len} {wide_msg}",
         // How long it will be is not known: at most so long.
-        (Some(_), Unit::Seconds) => "{prefix} [{bar:24}] {pos} of at most {len} s {msg}",
-        // Before the first of them nobody knows how long one takes.
-        (Some(_), _) if step.done == 0 => "{prefix} [{bar:24}] {pos}/{len} {msg}",
-        (Some(_), _) => "{prefix} [{bar:24}] {pos}/{len}, {eta} left {msg}",
+        (Some(_), Unit::Seconds) => "{prefix} [{bar:24}] {pos} of at most {len} s {wide_msg}",
+        // One step of a build takes a second, the next ten minutes: no time is told. Nor is it
+        // before the first of something else.
+        (Some(_), Unit::Steps) => "{prefix} [{bar:24}] {pos}/{len} {wide_msg}",
+        (Some(_), _) if step.done == 0 => "{prefix} [{bar:24}] {pos}/{len} {wide_msg}",
+        (Some(_), _) => "{prefix} [{bar:24}] {pos}/{len}, {eta} left {wide_msg}",
         (None, _) => return spinner(),
     };
     ProgressStyle::with_template(template)
@@ -168,7 +205,7 @@ fn style(step: &event::Progress) -> ProgressStyle {
 }
 
 fn spinner() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}")
+    ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}")
         .expect("the template is a constant")
 }
 
@@ -265,7 +302,9 @@ impl Lines {
             if step.unit == Unit::Bytes {
                 parts.push(format!("{}/s", ByteSize::new(rate as u64).rounded()));
             }
-            if let Some(total) = step.total {
+            if let Some(total) = step.total
+                && step.unit != Unit::Steps
+            {
                 parts.push(format!(
                     "{} left",
                     elapsed(Duration::from_secs_f64(
@@ -299,6 +338,10 @@ fn elapsed(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use indicatif::TermLike;
+
     use super::*;
 
     fn step(
@@ -400,17 +443,108 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_bar_with_every_style_can_be_made() {
-        for (total, unit) in [
-            (Some(10), Unit::Bytes),
-            (Some(10), Unit::Steps),
-            (Some(10), Unit::Seconds),
-            (None, Unit::Tokens),
-        ] {
-            style(&step("x", 1, total, unit, ""));
+    /// Keeps the lines that are drawn.
+    #[derive(Clone, Debug)]
+    struct Drawn {
+        columns: u16,
+        lines: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl TermLike for Drawn {
+        fn width(&self) -> u16 {
+            self.columns
         }
-        let progress = Progress::bars();
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, line: &str) -> io::Result<()> {
+            self.write_str(line)
+        }
+
+        fn write_str(&self, line: &str) -> io::Result<()> {
+            self.lines.lock().expect("unshared").push(line.to_owned());
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Draws a step as if the terminal had so many columns.
+    fn drawn(step: &event::Progress, columns: u16) -> String {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let terminal = Drawn {
+            columns,
+            lines: Arc::clone(&lines),
+        };
+        let target = ProgressDrawTarget::term_like(Box::new(terminal));
+        let progress = Progress::drawn_on(target, columns);
+        progress.show(step);
+        let all = lines.lock().expect("unshared");
+        all.iter()
+            .max_by_key(|line| line.chars().count())
+            .expect("a line was drawn")
+            .trim_end()
+            .to_owned()
+    }
+
+    #[test]
+    fn every_bar_fits_the_width_of_the_terminal() {
+        let detail = "Step 7/12 : RUN apt-get install a-package-with-a-name-that-is-very-long";
+        let task = "build the image podbay/workspace with a name that is long as well";
+        for columns in [40, 80, 100, 120, 200] {
+            for (total, unit) in [
+                (Some(u64::from(u32::MAX)), Unit::Bytes),
+                (Some(120), Unit::Steps),
+                (Some(120), Unit::Tokens),
+                (Some(120), Unit::Seconds),
+                (None, Unit::Tokens),
+            ] {
+                let line = drawn(&step(task, 7, total, unit, detail), columns);
+                let width = line.chars().count();
+                assert!(width <= usize::from(columns), "{columns}: {width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_of_a_build_tell_no_time() {
+        for columns in [60, 100, 200] {
+            let line = drawn(&step("build", 7, Some(12), Unit::Steps, "RUN"), columns);
+            assert!(line.contains("7/12") && !line.contains("left"), "{line}");
+        }
+        let mut lines = Lines::default();
+        let start = Instant::now();
+        lines.line(&step("build", 1, Some(12), Unit::Steps, ""), start);
+        let later = lines.line(
+            &step("build", 7, Some(12), Unit::Steps, "RUN"),
+            start + Duration::from_secs(9),
+        );
+        assert_eq!(later.as_deref(), Some("build: 7 of 12 (58 %), RUN"));
+    }
+
+    #[test]
+    fn what_is_written_while_bars_are_drawn_comes_back() {
+        let progress = Progress::bars(80);
         progress.show(&step("x", 1, Some(10), Unit::Bytes, "y"));
         assert_eq!(progress.suspend(|| 7), 7);
     }

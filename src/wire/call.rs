@@ -349,8 +349,9 @@ pub const INSTRUCTIONS: &str = "PODBAY.md";
 
 /// Files with instructions in projects that other agents work on; the first non-empty one is read
 /// as well.
-pub const OTHER_INSTRUCTIONS: [&str; 5] = [
+pub const OTHER_INSTRUCTIONS: [&str; 6] = [
     "AGENTS.md",
+    "CLAUDE.md",
     "ORCA.md",
     ".orca/ORCA.md",
     "OPENMONO.md",

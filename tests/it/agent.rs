@@ -1573,6 +1573,11 @@ async fn calls_beyond_what_one_answer_may_hold_are_dropped_and_said() {
         "{}",
         desk.told(1)
     );
+    let warned = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("the other 6 were dropped"));
+    assert!(
+        desk.kinds().iter().any(warned),
+        "the user hears nothing of it"
+    );
 }
 
 #[tokio::test]
@@ -2052,6 +2057,7 @@ async fn the_first_file_of_instructions_by_any_known_name_is_read() {
         "OPENMONO.md",
         ".orca/ORCA.md",
         "ORCA.md",
+        "CLAUDE.md",
         "AGENTS.md",
         "PODBAY.md",
     ];
@@ -2076,6 +2082,16 @@ async fn the_first_file_of_instructions_by_any_known_name_is_read() {
             .expect("told")
             .contains("these are of AGENTS.md\n")
     );
+    // Which they were is known to whoever shows it.
+    let context = agent::gather_context(
+        desk.agent.lock().await.pipeline(),
+        &agent::Options::default(),
+        None,
+        &CancellationToken::new(),
+    )
+    .await;
+    let context = context.expect("gathered").expect("there is something");
+    assert_eq!(context.instructions, ["PODBAY.md", "AGENTS.md"]);
     // Nor does it push it out by its length.
     std::fs::write(guest.path("PODBAY.md"), "x".repeat(20_000)).expect("written");
     let told = told_first(&desk, &agent::Options::default())

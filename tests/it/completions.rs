@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::support::test_env::TestEnv;
@@ -32,6 +33,26 @@ fn bash_loads_the_script_and_completes_with_it() {
     assert_eq!(complete("podbay images bui"), "build");
     assert_eq!(complete("podbay run --max-tu"), "--max-turns");
     assert_eq!(complete("podbay run --output json"), "json jsonl");
+    // Ids that this machine knows.
+    let program = env!("CARGO_BIN_EXE_podbay");
+    run(&mut env.podbay(&["sessions", "list"])).expect(0);
+    let log = env.state().join("sessions/2026-11-21_abcdefghjkmn.jsonl");
+    let header = "{\"type\":\"session_started\",\"at\":\"2026-11-21T10:00:00Z\",\"version\":1,\"session\":\"abcdefghjkmn\",\
+                  \"podbay\":\"0.1.0\",\"project\":\"/p\",\"mode\":\"auto\",\"task\":\"x\"}\n";
+    fs::write(&log, header).expect("written");
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).expect("ours");
+    let with_ids = |words: &str| {
+        let line = format!(
+            "podbay() {{ {program} \"$@\"; }}; source \"$1\"; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _podbay podbay \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        bash(&line).trim().to_owned()
+    };
+    assert_eq!(with_ids("podbay sessions show abc"), "abcdefghjkmn");
+    assert_eq!(with_ids("podbay run --resume abc"), "abcdefghjkmn");
+    assert_eq!(with_ids("podbay models info smollm2"), "smollm2-135m");
+    assert_eq!(with_ids("podbay run --model smollm2"), "smollm2-135m");
+    assert_eq!(with_ids("podbay sessions show xyz"), "");
     // Nothing that the help hides.
     assert_eq!(complete("podbay run --api-key"), "--api-key-env");
 }

@@ -1,11 +1,8 @@
 //! Settings that come with a project: what they may do, and what it takes to let them do more.
 
 use std::fs;
-use std::io::Read;
-use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use podbay::config;
 use podbay::config::Config;
@@ -15,13 +12,10 @@ use podbay::config::ProjectFile;
 use podbay::config::ProjectLayer;
 use podbay::config::Sources;
 use podbay::event::ByteSize;
-use portable_pty::CommandBuilder;
-use portable_pty::PtySize;
-use portable_pty::native_pty_system;
 
 use crate::support::TestEnv;
+use crate::support::terminal::in_terminal;
 use crate::support::test_env::run;
-use crate::support::test_env::until;
 
 const FILE: &str = ".podbay/config.toml";
 const NO_ENGINE: &str = "unix:///nonexistent/docker.sock";
@@ -538,7 +532,17 @@ fn a_chat_shows_what_has_changed_and_asks() {
     env.write(FILE, "[sandbox]\nmemory = \"8GiB\"\n");
     trust(&env);
     env.write(FILE, "[sandbox]\nmemory = \"9GiB\"\n");
-    let chat = |answer: &str| in_terminal(&env, &["chat"], "Trust it as it is now? [y/N]", answer);
+    let chat = |answer: &str| {
+        let project = env.project();
+        let words = [
+            "chat",
+            "--endpoint",
+            "http://127.0.0.1:9/v1",
+            "-C",
+            project.to_str().expect("a path"),
+        ];
+        in_terminal(&env, &words, "Trust it as it is now? [y/N]", answer).0
+    };
     let shown = chat("n\n");
     assert!(
         shown.contains("-memory = \"8GiB\"")
@@ -571,63 +575,6 @@ fn a_chat_shows_what_has_changed_and_asks() {
         "has changed since you trusted it",
         "`sandbox.memory` is passed over",
     ]);
-}
-
-/// Runs a command at a terminal, answers once when it has asked, and returns what it showed until
-/// its end.
-fn in_terminal(env: &TestEnv, arguments: &[&str], question: &str, answer: &str) -> String {
-    let pty = native_pty_system()
-        .openpty(PtySize {
-            rows: 40,
-            cols: 200,
-            pixel_width: 0,
-            pixel_height: 0,
-        })
-        .expect("a pty");
-    let mut command = CommandBuilder::new(Path::new(env!("CARGO_BIN_EXE_podbay")));
-    command.env_clear();
-    command.args(arguments);
-    command.args(["--endpoint", "http://127.0.0.1:9/v1", "-C"]);
-    command.arg(env.project());
-    let of = |path: std::path::PathBuf| path.into_os_string();
-    for (name, value) in [
-        ("HOME", of(env.home())),
-        ("PODBAY_HOME", of(env.state())),
-        ("DOCKER_HOST", NO_ENGINE.into()),
-        ("TERM", "dumb".into()),
-    ] {
-        command.env(name, value);
-    }
-    let mut child = pty.slave.spawn_command(command).expect("starts");
-    drop(pty.slave);
-    let mut reader = pty.master.try_clone_reader().expect("a reader");
-    let mut writer = pty.master.take_writer().expect("a writer");
-    let shown = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
-    let keep = std::sync::Arc::clone(&shown);
-    let reading = std::thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(n) = reader.read(&mut buffer) {
-            if n == 0 {
-                break;
-            }
-            keep.lock()
-                .expect("not poisoned")
-                .push_str(&String::from_utf8_lossy(&buffer[..n]));
-        }
-    });
-    let text = || shown.lock().expect("not poisoned").clone();
-    assert!(
-        until(|| text().contains(question)),
-        "it did not ask: {}",
-        text()
-    );
-    // Keys that come before the question can be read are thrown away.
-    std::thread::sleep(std::time::Duration::from_millis(600));
-    writer.write_all(answer.as_bytes()).expect("typed");
-    child.wait().expect("ends");
-    drop(writer);
-    reading.join().expect("read");
-    text()
 }
 
 /// Who looks at the settings sees there that a rule holds nothing, and may still look at all of

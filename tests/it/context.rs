@@ -127,6 +127,23 @@ fn agent(options: agent::Options) -> Wishes {
 }
 
 #[tokio::test]
+async fn a_window_that_nobody_tells_is_taken_for_8192_tokens() {
+    let model = ScriptedModel::new().without_props().sums_up(SUMMARY);
+    let model = prints(model, 8).says("Done.").start().await;
+    let desk = Desk::new(model, agent(agent::Options::default())).await;
+    let outcome = desk.work("print numbers").await;
+    assert_eq!(outcome.response, "Done.");
+    let kinds = desk.kinds();
+    assert!(
+        kinds
+            .iter()
+            .any(|kind| matches!(kind, Kind::ContextNear { window: 8192, .. })),
+        "nothing was warned of"
+    );
+    assert!(kinds.iter().any(rewrites), "no room was made");
+}
+
+#[tokio::test]
 async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_first() {
     let model = prints(ScriptedModel::new().context(9150).sums_up(SUMMARY), 8);
     let model = model
@@ -155,14 +172,8 @@ async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_fir
             }
         )
     });
-    let checkpoint = at(
-        &|kind| matches!(kind, Kind::CheckpointMade { summary } if summary.contains("- print numbers")),
-    );
     let evicted = at(&|kind| matches!(kind, Kind::ResultsEvicted { .. }));
-    assert!(
-        checkpoint <= near + 1 && near < evicted,
-        "{checkpoint} {near} {evicted}"
-    );
+    assert!(near < evicted, "{near} {evicted}");
     let last = heads(&desk).pop().expect("requests");
     let last = String::from_utf8_lossy(&last);
     assert!(
@@ -175,9 +186,9 @@ async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_fir
         told.starts_with("1\t0\n2\t1\n"),
         "the model reads it again: {told}"
     );
-    // What was warned of and kept is not warned of and kept once more by whoever goes on from
+    // What was warned of is not warned of once more by whoever goes on from
     // there.
-    let past = ResumeState::of(&desk.events()[..=near.max(checkpoint)]);
+    let past = ResumeState::of(&desk.events()[..=near]);
     let again = ScriptedModel::new()
         .context(9150)
         .says("Done.")
@@ -196,7 +207,7 @@ async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_fir
         !again
             .kinds()
             .iter()
-            .any(|kind| matches!(kind, Kind::ContextNear { .. } | Kind::CheckpointMade { .. }))
+            .any(|kind| matches!(kind, Kind::ContextNear { .. }))
     );
     assert_append_only(&desk);
     assert_resumable(&desk);

@@ -94,7 +94,7 @@ every_kind! {
         thinking: true,
         folded: false,
     }
-    ContextAdded { text: bad(), seen: vec![] }
+    ContextAdded { text: bad(), instructions: vec![bad()], seen: vec![] }
     UserMessage { text: bad(), images: 1 }
     NoteAdded { text: bad() }
     ImageShown { text: bad(), media_type: bad(), artifact: bad() }
@@ -158,7 +158,6 @@ every_kind! {
     }
     HookEnded { moment: Moment::Stop, call: Some(bad()), run: bad(), outcome: HookOutcome::Failed, said: bad(), duration_ms: 1 }
     ContextNear { percent: 75, used: 3, window: 4 }
-    CheckpointMade { summary: bad() }
     ResultsEvicted { results: vec![Evicted { call: bad(), text: bad() }] }
     ConversationCompacted { summary: bad(), head: 1, tail: 1, before: 2, after: 1 }
     ModeChanged { mode: bad() }

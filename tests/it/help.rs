@@ -45,6 +45,49 @@ fn the_short_help_of_the_first_page_names_every_command_and_where_to_read_on() {
     }
 }
 
+/// Lines of the smallest terminal that is common.
+const SCREEN: usize = 24;
+
+#[test]
+fn the_short_help_of_every_command_fits_one_screen() {
+    let mut pages = Vec::new();
+    collect(&[], &mut pages);
+    for (words, _) in pages {
+        let page = help(&words, "-h");
+        let n_lines = page.trim_end().lines().count();
+        assert!(
+            n_lines <= SCREEN,
+            "podbay {} -h has {n_lines} lines:\n{page}",
+            words.join(" ")
+        );
+        assert!(
+            page.lines().all(|line| line.chars().count() <= WIDTH),
+            "podbay {} -h is too wide:\n{page}",
+            words.join(" ")
+        );
+    }
+}
+
+#[test]
+fn the_flags_of_a_command_stand_before_those_of_all_commands() {
+    for (words, own) in [
+        (&["review", "apply"][..], "--only <PATHSPEC>"),
+        (&["undo"], "--merge"),
+        (&["run"], "--changes <CHANGES>"),
+        (&["logs"], "--follow"),
+        (&["call"], "--mode <MODE>"),
+        (&["config", "trust"], "--revoke"),
+    ] {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let page = help(&words, "--help");
+        let at = |flag: &str| {
+            page.find(flag)
+                .unwrap_or_else(|| panic!("`{flag}` is missing:\n{page}"))
+        };
+        assert!(at(own) < at("--path <DIR>"), "{page}");
+    }
+}
+
 fn collect(words: &[String], pages: &mut Vec<(Vec<String>, String)>) {
     let page = help(words, "--help");
     let commands = page

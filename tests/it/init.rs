@@ -14,9 +14,10 @@ use crate::support::test_env::owner;
 use crate::support::test_env::run;
 
 /// What is laid for compose, in the order in which it is named.
-const COMPOSE: [&str; 9] = [
+const COMPOSE: [&str; 10] = [
     "compose.yaml",
     "docker/compose.gpu.yaml",
+    "docker/passwd",
     "docker/seccomp.json",
     "docker/seccomp.workspace.json",
     "images/llama-server/Dockerfile",

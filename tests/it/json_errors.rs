@@ -8,13 +8,18 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 6] = [
+const COMMANDS: [&[&str]; 11] = [
     &["status"],
     &["models", "list"],
     &["models", "info", "gpt-9"],
     &["sessions", "list"],
     &["sessions", "show", "zzzz"],
     &["doctor"],
+    &["images", "list"],
+    &["review", "list"],
+    &["undo", "list"],
+    &["config", "trust"],
+    &["config", "answers"],
 ];
 
 /// Checks that all of a command's output is one object that tells of its error.
@@ -93,6 +98,9 @@ fn what_cannot_be_had_is_an_object_too() {
         (&["sessions", "show", "--json", "zzzz"], 2, "session"),
         (&["status", "--json", "-C", "/nonexistent"], 2, "sandbox"),
         (&["status", "--json"], 5, "engine"),
+        (&["status", "--output", "json"], 5, "engine"),
+        (&["review", "list", "--output=json"], 5, "engine"),
+        (&["undo", "list", "--json"], 5, "engine"),
         (
             &["doctor", "--attack", "--json", "--config", "/nonexistent"],
             2,

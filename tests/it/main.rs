@@ -28,6 +28,7 @@ mod doctor;
 mod early;
 mod egress;
 mod every_kind;
+mod everyday;
 mod file_tools;
 mod filter;
 mod gate;

@@ -943,7 +943,7 @@ fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
             .contains("  [the parser] fix the test")
     );
     assert_eq!(
-        podbay(&["sessions", "list", "--json"]).expect(0).json()["name"],
+        podbay(&["sessions", "list", "--json"]).expect(0).json()["sessions"][0]["name"],
         json!("the parser")
     );
     podbay(&["sessions", "show", "the parser"]).expect(0);

@@ -184,10 +184,14 @@ fn a_log_holds_the_durable_events_and_nobody_else_may_read_it() {
         log.path()
             .ends_with("sessions/2026-11-21_abcdefghjkmn.jsonl")
     );
+    let journal = text.replace(
+        "{\"type\":\"user_message\"",
+        "{\"session\":\"abcdefghjkmn\",\"type\":\"user_message\"",
+    );
     assert_eq!(
         fs::read_to_string(home.state.events()).expect("reads"),
-        text,
-        "the journal has the same lines"
+        journal,
+        "the journal has the same lines, each with its session"
     );
     for folder in [
         home.state.root(),

@@ -223,6 +223,7 @@ fn what_a_task_came_to_is_read_from_the_log() {
     let undone = || {
         Event::now(Kind::ContextAdded {
             text: "it was taken back".into(),
+            instructions: Vec::new(),
             seen: Vec::new(),
         })
     };

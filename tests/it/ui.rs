@@ -192,6 +192,52 @@ fn whole_run() -> Vec<Kind> {
 }
 
 #[test]
+fn a_denied_call_is_shown_with_its_command() {
+    let Kind::AssistantMessage { text, usage, .. } = message("I push.", &[]) else {
+        panic!("it is one")
+    };
+    let push = ToolCall {
+        id: "c9".into(),
+        name: "bash".into(),
+        arguments: r#"{"command":"git push origin main"}"#.into(),
+    };
+    let asked = Kind::AssistantMessage {
+        text,
+        thinking: String::new(),
+        calls: vec![push],
+        raw: None,
+        usage,
+        interrupted: false,
+        cut: false,
+        duration_ms: 5,
+    };
+    let denied = Kind::CallDecided {
+        call: "c9".into(),
+        name: "bash".into(),
+        decision: Decision::Deny,
+        reason: "git push is gated".into(),
+    };
+    let (_, err) = shown(QUIET, [asked, denied]);
+    assert!(
+        err.contains("denied: bash git push origin main: git push is gated\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn the_files_of_instructions_that_are_followed_are_shown() {
+    let context = |instructions: &[&str]| Kind::ContextAdded {
+        text: "Be brief.".into(),
+        instructions: instructions.iter().map(|name| (*name).to_owned()).collect(),
+        seen: vec![],
+    };
+    let (_, err) = shown(QUIET, [context(&["CLAUDE.md", "PODBAY.md"])]);
+    assert_eq!(err, "instructions: CLAUDE.md, PODBAY.md\n");
+    let (_, err) = shown(QUIET, [context(&[])]);
+    assert_eq!(err, "");
+}
+
+#[test]
 fn a_script_gets_the_answer_alone() {
     let (out, err) = shown(QUIET, whole_run());
     assert_eq!(out, "It is a demo.\n\nIt has one test.\n");
@@ -558,7 +604,7 @@ fn progress_without_a_terminal_is_a_line_now_and_then() {
 
 #[test]
 fn bars_and_text_share_a_terminal_without_waiting_for_each_other() {
-    let mut plain = Plain::new(Vec::new(), Vec::new(), STREAM, Progress::bars());
+    let mut plain = Plain::new(Vec::new(), Vec::new(), STREAM, Progress::bars(80));
     for kind in whole_run() {
         let step = Step {
             task: "pulling".into(),

@@ -390,11 +390,12 @@ fn a_task_is_done_through_compose_and_nothing_is_left() {
         "workspace",
         "bash",
         "-c",
-        "id -u; cat /workspace/made.txt; cat /run/podbay/bin/podbay",
+        "id -u; id -un; pwd; cat made.txt; cat /run/podbay/bin/podbay",
     ];
     let done = run(&mut compose.compose(&exec));
     assert!(
-        done.text().ends_with("one\ntwo\n") && done.stderr.contains("Permission denied"),
+        done.text().ends_with("agent\n/workspace\none\ntwo\n")
+            && done.stderr.contains("Permission denied"),
         "{}\n{}",
         done.text(),
         done.stderr

@@ -186,7 +186,7 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
             .expect(0)
             .text();
         assert!(
-            listed.matches("{\"session\"").count() as u32 >= n_killed / 6,
+            listed.matches("{\"session\":").count() as u32 >= n_killed / 6,
             "{listed}"
         );
         run(&mut env.podbay(&["sessions", "show"])).expect(0);

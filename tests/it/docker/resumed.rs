@@ -57,7 +57,10 @@ fn killed_and_gone_on(
         .expect(0)
         .json();
     assert_eq!(
-        (&listed["session"], &listed["status"]),
+        (
+            &listed["sessions"][0]["session"],
+            &listed["sessions"][0]["status"]
+        ),
         (&result["session"], &json!("completed")),
         "one session, which went on"
     );
@@ -79,7 +82,7 @@ fn a_session_that_was_broken_off_is_told_of_when_the_next_one_begins() {
     let broken: Value = run(&mut env.podbay(&["sessions", "list", "--json"]))
         .expect(0)
         .json();
-    let id = broken["session"].as_str().expect("an id");
+    let id = broken["sessions"][0]["session"].as_str().expect("an id");
     let words =
         format!("the last session here, {id}, was broken off; `--resume {id}` goes on with it");
     let second = ScriptedModel::new()
@@ -480,7 +483,9 @@ fn a_session_that_is_killed_again_and_again_is_finished_all_the_same() {
     let listed: Value = run(&mut env.podbay(&["sessions", "list", "--json"]))
         .expect(0)
         .json();
-    assert_eq!(listed["status"], "completed", "it is one session");
+    let listed = &listed["sessions"];
+    assert_eq!(listed[0]["status"], "completed");
+    assert_eq!(listed[1], Value::Null, "it is one session");
     env.assert_no_container();
 }
 

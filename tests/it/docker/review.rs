@@ -412,6 +412,37 @@ fn what_runs_by_itself_comes_with_a_run_that_says_yes_and_what_you_run_with_any(
 }
 
 #[test]
+fn a_terminal_is_asked_before_the_review_of_an_older_session_is_discarded() {
+    let Some(env) = TestBox::new() else { return };
+    let older = held_back(&env, "echo x > one.txt", &[]);
+    let newer = held_back(&env, "echo x > two.txt", &[]);
+    let id = |result: &Value| result["review"].as_str().expect("an id").to_owned();
+    let (older, newer) = (id(&older), id(&newer));
+    let listed = |form: &[&str]| {
+        let mut command = env.podbay(&["review", "list"]);
+        run(command.args(form).arg("-C").arg(env.project()))
+            .expect(0)
+            .json()
+    };
+    let reviews = listed(&["--json"]);
+    assert_eq!(reviews["n"], 2, "{reviews}");
+    assert_eq!(reviews, listed(&["--output", "json"]));
+    let question = format!(
+        "Discard the changes of session {older}, which is not this project's last one? [y/N] "
+    );
+    let mut talk = Talk::run(&env, &env.project(), &["review", "discard", &older]);
+    talk.sees(&question);
+    std::thread::sleep(Duration::from_millis(600));
+    talk.types("\n");
+    assert_eq!(talk.ends(), 1);
+    assert_eq!(listed(&["--json"])["n"], 2, "it is still there");
+    let discards = |words: &[&str]| Talk::run(&env, &env.project(), words).ends();
+    assert_eq!(discards(&["review", "discard", &newer]), 0);
+    assert_eq!(discards(&["review", "discard", "--yes", &older]), 0);
+    assert_eq!(listed(&["--json"])["n"], 0);
+}
+
+#[test]
 fn a_person_at_a_terminal_is_asked_about_what_runs_by_itself() {
     let Some(env) = TestBox::new() else { return };
     let question = "Bring in what runs by itself on your machine, too? [y/N] ";

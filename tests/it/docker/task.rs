@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 
+use serde_json::Value;
 use serde_json::json;
 
 use super::test_box::TestBox;
@@ -124,9 +125,118 @@ fn a_task_changes_the_folder_reports_and_leaves_nothing_behind() {
         .expect(0)
         .json();
     assert_eq!(
-        (&listed["session"], &listed["status"]),
+        (
+            &listed["sessions"][0]["session"],
+            &listed["sessions"][0]["status"]
+        ),
         (&result["session"], &json!("completed"))
     );
+}
+
+#[test]
+fn what_is_piped_in_is_added_to_the_task() {
+    let Some(env) = TestBox::new() else { return };
+    let ask = |stdin: Stdio, feed: Option<&str>| {
+        let model = ScriptedModel::new().says("Done.").start_blocking();
+        let mut command = env.task(&model, &["explain"]);
+        let mut task = start(command.stdin(stdin));
+        if let Some(text) = feed {
+            task.feed(text.as_bytes().to_vec());
+        }
+        let done = task.wait().expect(0);
+        (model.requests()[0]["messages"].to_string(), done)
+    };
+    let (said, done) = ask(Stdio::piped(), Some("error: disk full\n"));
+    assert!(
+        said.contains("explain") && said.contains("error: disk full"),
+        "{said}"
+    );
+    let done = done.says(&["added to the task: 17 bytes of the standard input"]);
+    // What the log has as the task is what was typed.
+    let session = done.json()["session"].as_str().expect("an id").to_owned();
+    let listed = run(&mut env.podbay(&["sessions", "list"])).expect(0).text();
+    assert!(
+        listed.contains(&session) && listed.contains("explain"),
+        "{listed}"
+    );
+    // Whoever holds a pipe open and writes nothing into it, such as a CI, does no harm.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let (said, done) = ask(reader.into(), None);
+    drop(writer);
+    assert!(!said.contains("standard input"), "{said}");
+    done.says(&["it is not read"]);
+    let (said, done) = ask(Stdio::null(), None);
+    assert!(!said.contains("standard input"), "{said}");
+    assert!(!done.stderr.contains("standard input"), "{}", done.stderr);
+}
+
+#[test]
+fn what_is_done_without_a_session_is_recorded_and_runs_are_measured() {
+    let Some(env) = TestBox::new() else { return };
+    run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
+    run(&mut env.here(&["sh", "--", "sh", "-c", "exit 3"])).expect(3);
+    let model = ScriptedModel::new().says("Done.").start_blocking();
+    let result = run(&mut env.task(&model, &["look"])).expect(0).json();
+    let lines = |name: &str| -> Vec<Value> {
+        let text = std::fs::read_to_string(env.state().join(name)).expect("written");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    };
+    let events = lines("events.jsonl");
+    let ended: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "command_ended")
+        .map(|event| (event["command"].clone(), event["exit_code"].clone()))
+        .collect();
+    assert_eq!(
+        ended,
+        [(json!("call"), json!(0)), (json!("sh"), json!(3))],
+        "{events:?}"
+    );
+    // Of each event of a session it is known which that was.
+    let others = events.iter().filter(|event| {
+        !event["type"]
+            .as_str()
+            .is_some_and(|kind| kind.starts_with("command_"))
+    });
+    for event in others {
+        assert_eq!(event["session"], result["session"], "{event}");
+    }
+    let metrics = lines("metrics.jsonl");
+    assert_eq!(metrics.len(), 1, "{metrics:?}");
+    for key in [
+        "session",
+        "model",
+        "status",
+        "exit_code",
+        "turns",
+        "tool_calls",
+        "usage",
+    ] {
+        assert_eq!(metrics[0][key], result[key], "{key}: {metrics:?}");
+    }
+    assert!(
+        metrics[0]["sandbox_ms"].as_u64().is_some_and(|ms| ms > 0),
+        "{metrics:?}"
+    );
+}
+
+#[test]
+fn a_package_manager_without_a_network_fails_at_once_and_says_why() {
+    let Some(env) = TestBox::new() else { return };
+    let script = "printenv PIP_RETRIES npm_config_fetch_retries CARGO_NET_RETRY";
+    assert_eq!(
+        run(&mut env.here(&["sh", "--", "sh", "-c", script]))
+            .expect(0)
+            .text(),
+        "0\n0\n0\n"
+    );
+    let fetch = json!({"command": "curl -sS https://example.org"}).to_string();
+    let text = run(&mut env.here(&["call", "bash", &fetch]))
+        .expect(1)
+        .text();
+    assert!(text.contains("the sandbox has no network"), "{text}");
 }
 
 #[test]

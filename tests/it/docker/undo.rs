@@ -92,6 +92,48 @@ fn what_a_run_changed_is_listed_shown_taken_back_and_brought_back() {
 }
 
 #[test]
+fn a_terminal_is_asked_before_the_turn_of_an_older_session_is_undone() {
+    let Some(env) = TestBox::new() else { return };
+    let works = |name: &str| {
+        let model = ScriptedModel::new()
+            .calls("write_file", json!({"path": name, "content": "x"}))
+            .says("Done.")
+            .start_blocking();
+        let result = run(&mut env.task(&model, &["write"])).expect(0).json();
+        result["session"].as_str().expect("an id").to_owned()
+    };
+    let first = works("one.txt");
+    works("two.txt");
+    let undoes = |words: &[&str], answer: Option<&str>| {
+        let mut talk = Talk::run(&env, &env.project(), words);
+        if let Some(answer) = answer {
+            talk.sees(&format!(
+                "Undo turns of session {first}, which is not this project's last one? [y/N] "
+            ));
+            std::thread::sleep(Duration::from_millis(600));
+            talk.types(answer);
+        }
+        talk.ends()
+    };
+    assert_eq!(undoes(&["undo", "2"], Some("\n")), 1);
+    assert!(env.path("one.txt").exists() && env.path("two.txt").exists());
+    // The last session's own turn is not asked about, and `--yes` answers.
+    assert_eq!(undoes(&["undo"], None), 0);
+    assert!(env.path("one.txt").exists() && !env.path("two.txt").exists());
+    assert_eq!(undoes(&["undo", "--yes"], None), 0);
+    assert!(!env.path("one.txt").exists());
+    let turns = undo(&env, &["list", "--json"]).expect(0).json();
+    assert_eq!(
+        (&turns["n"], &turns["turns"][0]["state"]),
+        (&json!(2), &json!("taken_back"))
+    );
+    assert_eq!(
+        turns,
+        undo(&env, &["list", "--output", "json"]).expect(0).json()
+    );
+}
+
+#[test]
 fn snapshots_of_a_project_that_is_gone_are_named_and_removed_when_the_person_says_so() {
     let Some(env) = TestBox::new() else { return };
     let _alone = alone_with_gc();

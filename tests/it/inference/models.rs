@@ -81,6 +81,24 @@ fn promised(path: &Path) -> u64 {
 }
 
 #[test]
+fn a_model_that_lies_in_the_users_own_folder_is_not_loaded() {
+    let case = Case::new(4096);
+    let own = case.env.beside("models");
+    fs::create_dir(&own).expect("made");
+    let path = own.join(FILE.rsplit('/').next().expect("a name"));
+    fs::write(&path, &case.file).expect("written");
+    let mut pull = case.models(&["pull", NAME]);
+    let done = run(pull.env("PODBAY_MODELS", &own)).expect(0);
+    let shown = path.to_str().expect("text");
+    assert!(done.text().contains(shown), "{}", done.text());
+    assert_eq!(case.hub.asked().len(), 0, "nothing was asked for");
+    assert!(!case.path(FILE).exists(), "and nothing was copied");
+    // Elsewhere it is loaded as ever.
+    run(&mut case.models(&["pull", NAME])).expect(0);
+    case.arrived(&case.path(FILE));
+}
+
+#[test]
 fn a_pull_that_is_killed_three_times_loads_each_byte_about_once() {
     let case = Case::new(SIZE);
     let path = case.path(FILE);

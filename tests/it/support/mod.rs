@@ -6,6 +6,7 @@ pub(crate) mod engine_proxy;
 pub(crate) mod guest;
 pub(crate) mod probe;
 pub(crate) mod scripted_model;
+pub(crate) mod terminal;
 pub(crate) mod test_env;
 
 pub(crate) use desk::Desk;

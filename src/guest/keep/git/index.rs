@@ -1,6 +1,7 @@
 //! Git's index: parser, and a writer that changes only flags. Format: `gitformat-index(5)`.
 
-use super::checksum::sha1;
+use sha1::Digest;
+use sha1::Sha1;
 
 /// Longest index that is read: some ten times that of the largest repositories.
 pub(crate) const MAX_INDEX: u64 = 512 << 20;
@@ -190,7 +191,7 @@ impl Index {
             out.resize(padded, 0);
         }
         out.extend_from_slice(&self.kept);
-        let sum = sha1(&out);
+        let sum = Sha1::digest(&out);
         out.extend_from_slice(&sum);
         out
     }

@@ -16,7 +16,6 @@ mod bounded_copy;
 mod branch_and_index_tests;
 #[cfg(test)]
 mod broken_object_tests;
-mod checksum;
 mod commits;
 mod committed_auto_run;
 mod config;
