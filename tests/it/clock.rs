@@ -70,6 +70,11 @@ const READERS: &[(&str, usize, &str)] = &[
         1,
         "the date in a lock file, to be read; the lock is the kernel's",
     ),
+    (
+        "session/command_record.rs",
+        2,
+        "when a command began and ended, to be read",
+    ),
 ];
 
 #[test]
