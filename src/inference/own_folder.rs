@@ -5,19 +5,19 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::Entry;
-use super::piece::Piece;
+use super::model_file::ModelFile;
 
 /// Names the folder; compose sets it to where it mounts that.
 const VARIABLE: &str = "PODBAY_MODELS";
 
 /// Returns the first file of a model, if all of its files lie in that folder by their own names.
-pub(super) fn find(entry: &Entry, pieces: &[Piece]) -> Option<PathBuf> {
+pub(super) fn find(entry: &Entry, pieces: &[ModelFile]) -> Option<PathBuf> {
     let folder = env::var_os(VARIABLE).map(PathBuf::from)?;
     find_in(&folder, entry, pieces)
 }
 
-fn find_in(folder: &Path, entry: &Entry, pieces: &[Piece]) -> Option<PathBuf> {
-    let own = |piece: &Piece| {
+fn find_in(folder: &Path, entry: &Entry, pieces: &[ModelFile]) -> Option<PathBuf> {
+    let own = |piece: &ModelFile| {
         let name = piece.to.file_name()?.to_str()?;
         // Of a path at the hub the folders are part of the name.
         let path = folder.join(name.rsplit("--").next().unwrap_or(name));
@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
     use crate::catalogue::built_in;
-    use crate::piece::pieces;
+    use crate::model_file::pieces;
 
     #[test]
     fn a_model_of_the_list_is_found_by_the_names_of_its_files() {

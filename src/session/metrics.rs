@@ -62,7 +62,7 @@ impl Metrics {
         match &event.kind {
             Kind::SessionStarted { project, .. } => self.project.clone_from(project),
             Kind::ModelReady { model, .. } => self.model.clone_from(model),
-            Kind::BoxStarted { duration_ms, .. } => self.sandbox_ms = Some(*duration_ms),
+            Kind::SandboxStarted { duration_ms, .. } => self.sandbox_ms = Some(*duration_ms),
             Kind::ModelAsked => self.n_requests += 1,
             Kind::AssistantMessage { duration_ms, .. } => {
                 self.model_ms = self.model_ms.saturating_add(*duration_ms);

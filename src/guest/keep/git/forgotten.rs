@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use super::case::Case;
-use super::case::committed;
+use super::settle_case::SettleCase;
+use super::settle_case::committed;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::GitAnswer;
 use podbay_wire::keep::GitOrder;
 
-impl Case {
+impl SettleCase {
     fn is_forgotten(&self, has_run: bool) -> bool {
         let order = GitOrder::Forget {
             id: "s-1".to_owned(),
@@ -30,8 +30,8 @@ impl Case {
 
 /// Checks that a session in which this was done waits for a keeper that can write.
 #[track_caller]
-fn check_kept(what: &str, work: impl FnOnce(&Case)) {
-    let case = Case::of(committed());
+fn check_kept(what: &str, work: impl FnOnce(&SettleCase)) {
+    let case = SettleCase::of(committed());
     case.prepare();
     let n_records = case.n_records();
     work(&case);
@@ -41,7 +41,7 @@ fn check_kept(what: &str, work: impl FnOnce(&Case)) {
 
 #[test]
 fn a_session_that_did_nothing_with_git_is_forgotten() {
-    let case = Case::of(committed());
+    let case = SettleCase::of(committed());
     case.prepare();
     // Git writes its index anew when it is asked for what changed.
     case.in_session(&["status"]);
@@ -83,7 +83,7 @@ fn whatever_was_done_with_git_waits_for_a_keeper_that_can_write() {
 
 #[test]
 fn where_nothing_has_run_nothing_is_compared() {
-    let case = Case::of(committed());
+    let case = SettleCase::of(committed());
     case.prepare();
     case.sample.git(&["init", "-q", "of-the-user"]);
     assert!(case.is_forgotten(false));
