@@ -41,12 +41,11 @@ pub struct Denial {
 
 /// Returns the events of a session: of the one that is named, else of the last one in a project.
 fn events(state: &State, wanted: Option<&str>, project: &str) -> Result<Vec<Event>, Error> {
-    let path = match wanted {
-        Some(wanted) => session::find(state, wanted).map_err(Error::Session)?.path,
-        None => {
-            let last = session::last(state, |summary| summary.project == project);
-            last.map_err(Error::Session)?.found().path
-        }
+    let path = if let Some(wanted) = wanted {
+        session::find(state, wanted).map_err(Error::Session)?.path
+    } else {
+        let last = session::last(state, |summary| summary.project == project);
+        last.map_err(Error::Session)?.found().path
     };
     Ok(session::read(&path).map_err(Error::Session)?.events)
 }
@@ -221,7 +220,11 @@ mod tests {
             found[0]
         );
         assert_eq!(
-            (found[1].call.as_deref(), found[1].layer, found[1].what.as_str()),
+            (
+                found[1].call.as_deref(),
+                found[1].layer,
+                found[1].what.as_str()
+            ),
             (Some("c2"), Layer::Network, "a connection to a.example:443")
         );
         assert!(found[1].remedy.contains("--allow-host a.example:443"));

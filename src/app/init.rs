@@ -4,11 +4,15 @@ use super::Error;
 use super::bench::open_project_at;
 use super::compose_folder;
 use super::held_folder::HeldFolder;
+use super::network;
 use podbay_config as config;
 use podbay_config::Config;
 
 const FOLDER: &str = ".podbay";
 const SETTINGS: &str = "config.toml";
+
+/// Names of the top folder that are looked at for manifests.
+const NAMES: usize = 4096;
 
 /// What was done in and beside a project's folder, by paths from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +57,13 @@ pub fn init(path: &Path, state: &Path) -> Result<Initialised, Error> {
         "settings of a project may only make things tighter; `podbay config trust` lets all of `{}` count",
         config::PROJECT_FILE
     ));
+    let names: Vec<String> = project
+        .names(NAMES)
+        .iter()
+        .map(podbay_wire::BytesPath::to_text)
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    done.notes.extend(network::presets_note(&names));
     if project.owner().0 == 0 {
         done.notes.push("the folder belongs to root, so commands in the sandbox run as uid 0; give it to a user to avoid that".to_owned());
     }

@@ -12,6 +12,7 @@ mod came;
 mod chat;
 mod compose_folder;
 mod demo;
+mod denials;
 pub mod doctor;
 mod dotenv;
 mod environment;
@@ -184,7 +185,13 @@ pub fn is_attached(config: &podbay_config::Config) -> bool {
     config.sandbox.backend == podbay_sandbox::Backend::Attach
 }
 
+pub use denials::Denial;
+pub use denials::Layer;
+pub use denials::denials;
+pub use denials::network_log;
+pub use network::NetworkProposal;
 pub use network::check_network_rule;
+pub use network::propose_network_rules;
 pub use podbay_agent::Interrupt;
 pub use podbay_llm::http::install_crypto;
 pub use podbay_policy::Autonomy;

@@ -4,6 +4,7 @@ use podbay_config::Answers;
 use podbay_config::Config;
 use podbay_sandbox::NetworkMode;
 use podbay_sandbox::NetworkPlan;
+use podbay_sandbox::Preset;
 use podbay_tools::host_allowed_by;
 use podbay_wire::EgressEffect;
 use podbay_wire::EgressUpstream;
@@ -18,9 +19,12 @@ const PROXY_PORT: u16 = 80;
 /// Returns the plan; `grantable`: somebody is there who may allow hosts later. What they allowed
 /// for good in this project holds as well, where there is a gateway.
 pub(super) fn plan(config: &Config, grantable: bool, answers: Option<&Answers>) -> NetworkPlan {
-    let proxy = PROXIES
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    let of_machine = || {
+        PROXIES
+            .iter()
+            .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    };
+    let proxy = config.network.proxy.clone().or_else(of_machine);
     let mut plan = plan_behind(config, grantable, proxy.as_deref());
     // What cannot be read is said where the answers about calls are.
     let allowed = answers
@@ -67,6 +71,59 @@ fn plan_behind(config: &Config, grantable: bool, proxy: Option<&str>) -> Network
         None | Some(Err(_)) => {}
     }
     plan
+}
+
+/// Rules that would allow what was denied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkProposal {
+    /// As they are written in settings.
+    pub rules: Vec<String>,
+    /// What no rule can allow, such as addresses.
+    pub left: Vec<String>,
+}
+
+/// Proposes rules for hosts and ports: a preset where they are of one, else each by itself.
+pub fn propose_network_rules(denied: &[(String, u16)]) -> NetworkProposal {
+    let mut proposal = NetworkProposal::default();
+    for (host, port) in denied {
+        let is_usual = [80, 443].contains(port);
+        let is_of = |preset: &&Preset| is_usual && preset.hosts.contains(host);
+        let rule = match podbay_sandbox::presets().iter().find(is_of) {
+            Some(preset) => format!("@{}", preset.name),
+            None if is_usual => host.clone(),
+            None => format!("{host}:{port}"),
+        };
+        let (list, words) = if check_network_rule(&rule).is_ok() {
+            (&mut proposal.rules, rule)
+        } else {
+            (&mut proposal.left, format!("{host}:{port}"))
+        };
+        if !list.contains(&words) {
+            list.push(words);
+        }
+    }
+    proposal
+}
+
+/// Proposes presets for a project, by the names in its top folder: a sentence, where one fits.
+pub(super) fn presets_note(names: &[&str]) -> Option<String> {
+    let fitting = podbay_sandbox::presets_for(names);
+    let list: Vec<String> = fitting
+        .iter()
+        .map(|preset| format!("@{} ({})", preset.name, preset.why))
+        .collect();
+    let rules: Vec<String> = fitting
+        .iter()
+        .map(|preset| format!("\"@{}\"", preset.name))
+        .collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "commands reach no host; this project may need {}: `--allow-host` lets a preset through, or below `[network]` in \
+             ~/.config/podbay/config.toml `allow = [{}]`",
+            list.join(", "),
+            rules.join(", ")
+        )
+    })
 }
 
 /// Says what is wrong with a rule that lets a host through.
@@ -147,6 +204,16 @@ mod tests {
         assert_eq!(run.mode, NetworkMode::None);
         let told = plan_behind(&config(NetworkMode::None, false), true, None);
         assert_eq!(told.mode, NetworkMode::None);
+    }
+
+    #[test]
+    fn a_project_is_told_of_the_presets_that_its_manifests_call_for() {
+        let note = presets_note(&["package.json", "Cargo.toml"]).expect("both");
+        assert!(
+            note.contains("@npm (packages") && note.contains("allow = [\"@npm\", \"@crates\"]"),
+            "{note}"
+        );
+        assert_eq!(presets_note(&["README.md"]), None);
     }
 
     #[test]

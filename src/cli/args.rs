@@ -15,11 +15,13 @@ use super::images::ImagesCommand;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
 use super::models::ModelsCommand;
+use super::network::NetworkCommand;
 use super::number::fraction;
 use super::number::whole;
 use super::review::ReviewCommand;
 use super::sessions::SessionsCommand;
 use super::undo::UndoArgs;
+use super::why::WhyArgs;
 
 /// Run a coding agent whose hands are in a sandbox
 ///
@@ -61,6 +63,11 @@ pub(super) enum Command {
     Status(StatusArgs),
     /// Show what our own model server prints
     Logs(LogsArgs),
+    /// Explain what was denied last: what denied it, and what would allow it
+    Why(WhyArgs),
+    /// Find out which hosts a command needs
+    #[command(subcommand)]
+    Network(NetworkCommand),
     /// Build or list Podbay's own images, or take them elsewhere
     #[command(subcommand)]
     Images(ImagesCommand),
@@ -500,6 +507,12 @@ pub(super) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
+    /// Print what the last session in the project tried of the network instead
+    #[arg(long, conflicts_with_all = ["follow", "lines"])]
+    pub(super) network: bool,
+    /// Session whose attempts are printed: an id, the beginning of one, or `last`
+    #[arg(long, value_name = "ID", requires = "network")]
+    pub(super) session: Option<String>,
     /// Go on as more is printed
     #[arg(long, short)]
     pub(super) follow: bool,

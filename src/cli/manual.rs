@@ -226,8 +226,55 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             ("The last hundred lines:", "podbay logs"),
             ("Go on as more comes:", "podbay logs --follow --lines 20"),
+            (
+                "What the last session here tried of the network:",
+                "podbay logs --network",
+            ),
         ],
         codes: Codes::Shared,
+    },
+    Page {
+        command: "why",
+        text: "Reads from a session's log what was denied, the newest first: by permissions, by a hook or by the network, why, and what \
+               would allow it.",
+        examples: &[
+            ("The last denials in this project:", "podbay why"),
+            ("Those of one call:", "podbay why call_3"),
+            (
+                "Of an earlier session:",
+                "podbay why --session 4uqzx5mg46st",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "network",
+        text: "Helps to write rules for hosts that a sandbox may reach. docs/guides/network.md says what rules are.",
+        examples: &[(
+            "What would an installation ask for?",
+            "podbay network learn -- npm install",
+        )],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "network learn",
+        text: "Runs a command in the sandbox, in which it reaches what rules allow already and nothing else. What else it asks for is denied, \
+               and rules that would allow it are proposed on standard error. A command that was denied its first host asks for no second: \
+               learn again with what was proposed.",
+        examples: &[
+            (
+                "What would an installation ask for?",
+                "podbay network learn -- npm install",
+            ),
+            (
+                "What besides npm's registry?",
+                "podbay network learn --allow-host @npm -- npm install",
+            ),
+        ],
+        codes: Codes::Own(&[
+            ("0", "the command ran, whatever came of it"),
+            ("125", "Podbay's own failure"),
+        ]),
     },
     Page {
         command: "images",

@@ -30,6 +30,7 @@ mod later;
 mod log;
 mod manual;
 mod models;
+mod network;
 mod number;
 mod other_session;
 mod piped_input;
@@ -42,6 +43,7 @@ mod setup;
 mod sh;
 mod signals;
 mod undo;
+mod why;
 
 use std::ffi::OsString;
 use std::io;
@@ -112,7 +114,14 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Up(flags)) => Box::pin(environment::up(flags)).await,
         Some(Command::Down(flags)) => environment::down(flags).await,
         Some(Command::Status(args)) => Box::pin(environment::status(args)).await,
+        Some(Command::Logs(args)) if args.network => {
+            why::network_log(args.place.path.as_deref(), args.session.as_deref())
+        }
         Some(Command::Logs(args)) => environment::logs(args).await,
+        Some(Command::Why(args)) => why::why(&args),
+        Some(Command::Network(command)) => {
+            Ok(shell_code(Box::pin(network::network(command)).await))
+        }
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Models(command)) => Box::pin(models::models(command)).await,
         Some(Command::Sessions(command)) => sessions::sessions(command).await,

@@ -19,14 +19,14 @@ use podbay_ui::text;
 #[derive(Debug, Subcommand)]
 pub(super) enum NetworkCommand {
     /// Run a command that reaches nothing new, and propose rules for what it asks for
-    Learn(ShArgs),
+    Learn(Box<ShArgs>),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
 
 pub(super) async fn network(command: NetworkCommand) -> Result<u8, app::Error> {
     match command {
-        NetworkCommand::Learn(args) => learn(args).await,
+        NetworkCommand::Learn(args) => learn(*args).await,
         NetworkCommand::Other(words) => Err(later::below("network", &["learn"], &words)),
     }
 }
@@ -112,23 +112,16 @@ fn proposal(heard: &[NetworkAttempt]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use podbay_wire::EgressAccess;
-
     use super::*;
 
     #[test]
     fn what_was_denied_is_proposed_once_and_as_a_preset_where_it_is_one() {
-        let attempt = |host: &str, port, allowed| NetworkAttempt {
-            host: host.to_owned(),
-            port,
-            access: EgressAccess::Tls,
-            allowed,
-            because: String::new(),
-            failure: None,
-            bytes_sent: 0,
-            bytes_received: 0,
-            duration_ms: 0,
-            times: 1,
+        let attempt = |host: &str, port: u16, allowed: bool| -> NetworkAttempt {
+            let attempt = serde_json::json!({
+                "host": host, "port": port, "access": "tls", "allowed": allowed, "because": "",
+                "bytes_sent": 0, "bytes_received": 0, "duration_ms": 0, "times": 1,
+            });
+            serde_json::from_value(attempt).expect("an attempt")
         };
         let said = proposal(&[
             attempt("registry.npmjs.org", 443, false),

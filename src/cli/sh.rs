@@ -43,6 +43,14 @@ const ANSWERS: Duration = Duration::from_secs(2);
 /// Runs a shell or a command; whatever goes wrong on our side has its own code, so that the
 /// command's codes stay its own.
 pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
+    sh_hearing(args, Arc::new(|_: &Kind| {})).await
+}
+
+/// The same; `hear` is told of what happens meanwhile.
+pub(super) async fn sh_hearing(
+    args: ShArgs,
+    hear: Arc<dyn Fn(&Kind) + Send + Sync>,
+) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
     flags::place(&args.place, &mut overrides)?;
     let setup = Setup::in_project(&args.place.config, args.place.path.as_deref(), overrides)?;
@@ -54,6 +62,7 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     let events = HeldEvents::new(Arc::clone(&front.sink));
     let sink = events.sink();
     front.sink = Arc::new(move |event| {
+        hear(&event.kind);
         if matches!(
             event.kind,
             Kind::Warning { .. } | Kind::Progress(_) | Kind::NetworkAttempted(_)

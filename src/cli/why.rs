@@ -84,7 +84,7 @@ pub(super) fn network_log(
 
 /// Returns where sessions are kept, and what they call the project.
 fn place(path: Option<&std::path::Path>) -> Result<(app::State, String), app::Error> {
-    let state = app::open_state()?;
+    let state = app::State::from_env(|name| std::env::var_os(name)).map_err(app::Error::Session)?;
     let folder = super::setup::folder(path)?;
     let project = folder.canonicalize().unwrap_or(folder);
     Ok((state, project.to_string_lossy().into_owned()))

@@ -141,6 +141,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("network.allow", Never),
     ("network.deny", Add),
     ("network.name_servers", Never),
+    ("network.proxy", Never),
     // Which servers the engine contacts.
     ("engine.host", Never),
     ("engine.cert_path", Never),

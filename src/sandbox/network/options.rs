@@ -35,6 +35,9 @@ pub struct NetworkOptions {
     /// Name servers that the gateway asks, as `ADDRESS` or `ADDRESS:PORT`; default: those of the
     /// engine.
     pub name_servers: Vec<String>,
+    /// `http://HOST:PORT` of a proxy that the gateway goes through; it resolves the names then.
+    /// Default: that of `HTTPS_PROXY`, where a container reaches it.
+    pub proxy: Option<String>,
 }
 
 #[derive(

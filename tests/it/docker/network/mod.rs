@@ -1,6 +1,7 @@
 //! What a sandbox reaches by an allow-list, and what it does not: real clients in it, real servers
 //! beyond it, and the gateway between them.
 
+mod asked;
 mod clients;
 mod gateway;
 mod outside;

@@ -141,6 +141,11 @@ fn serve_client(
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(first.trim().to_owned());
+        if first.starts_with("CONNECT ") {
+            // As a proxy it is in the place of every server.
+            writer.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+            continue;
+        }
         let path = first.split(' ').nth(1).unwrap_or_default();
         let path = path.split('?').next().unwrap_or(path);
         let (status, body) = files
