@@ -37,6 +37,16 @@ type ReportedSizes = (Option<u64>, Option<u64>);
 struct SummaryText(Option<String>);
 
 impl Agent {
+    /// Notes in the log what the session has come to, put together without the model; returns it.
+    pub fn checkpoint(&mut self) -> String {
+        self.gauge.has_checkpoint = true;
+        let summary = summary::compose(self.conversation.history(), &Parts::default(), usize::MAX);
+        self.emit(Kind::CheckpointMade {
+            summary: summary.clone(),
+        });
+        summary
+    }
+
     /// Looks how full the window is, before each request; warns, makes room.
     pub(super) async fn watch(
         &mut self,

@@ -25,6 +25,8 @@ struct State {
     ends_turns: bool,
     /// It was pressed since the last turn.
     is_turn_over: bool,
+    /// A turn is under way, also between its steps.
+    is_in_turn: bool,
     /// The exit code, if a signal ended the run.
     exit_code: Option<u8>,
 }
@@ -47,6 +49,8 @@ impl Interrupt {
                 step.cancel();
                 state.is_turn_over = state.ends_turns;
             }
+            // Between two steps it is about the turn all the same.
+            None if state.is_in_turn && state.ends_turns && !again => state.is_turn_over = true,
             step => {
                 if step.is_some() || self.run.is_cancelled() {
                     self.haste.cancel();
@@ -111,10 +115,15 @@ impl Interrupt {
     /// Begins a step that a press can end by itself.
     pub fn step(&self) -> CancellationToken {
         let token = self.run.child_token();
-        self.state
+        let mut state = self
+            .state
             .lock()
-            .expect("nothing panics while it holds this lock")
-            .step = Some(token.clone());
+            .expect("nothing panics while it holds this lock");
+        if state.is_in_turn && state.is_turn_over {
+            token.cancel();
+        }
+        state.step = Some(token.clone());
+        drop(state);
         token
     }
 
@@ -133,7 +142,16 @@ impl Interrupt {
             .lock()
             .expect("nothing panics while it holds this lock");
         state.is_turn_over = false;
+        state.is_in_turn = true;
         state.pressed = None;
+    }
+
+    /// Ends a turn: what is pressed from here on is about the run.
+    pub fn end_turn(&self) {
+        self.state
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .is_in_turn = false;
     }
 
     /// Returns whether the current turn or the run is to end.
@@ -185,6 +203,21 @@ mod tests {
         assert!(interrupt.is_turn_over());
         interrupt.begin_turn();
         assert!(!interrupt.is_turn_over());
+    }
+
+    #[test]
+    fn between_two_steps_a_press_ends_the_turn_and_the_next_step() {
+        let interrupt = Interrupt::new();
+        interrupt.end_turns();
+        interrupt.begin_turn();
+        interrupt.step();
+        interrupt.idle();
+        interrupt.press();
+        assert!(interrupt.is_turn_over() && !interrupt.is_ended());
+        assert!(interrupt.step().is_cancelled());
+        interrupt.end_turn();
+        interrupt.idle();
+        assert!(!interrupt.step().is_cancelled());
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Commands that the user runs in the session's sandbox themselves.
 
+use std::time::Duration;
+
 use async_recursion::async_recursion as boxed;
+use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::Failure;
@@ -8,6 +11,13 @@ use super::Interrupt;
 use podbay_event::CallStatus;
 use podbay_event::ToolCall;
 use podbay_tools::Pipeline;
+use podbay_wire::Call;
+use podbay_wire::Glob;
+use podbay_wire::Output;
+
+/// Files that are offered for completion at most.
+const MOST_FILES: u32 = 20_000;
+const FILES_WITHIN: Duration = Duration::from_secs(5);
 
 /// The result of a user's command.
 #[derive(Debug)]
@@ -61,6 +71,27 @@ impl Agent {
             serde_json::json!({ "path": path })
         };
         self.call_for_user("tree", &arguments, interrupt).await
+    }
+
+    /// Returns the project's files as they are offered for completion: what git ignores is left out.
+    #[boxed]
+    pub async fn files(&self, cancel: &CancellationToken) -> Vec<String> {
+        let call = Call::Glob(Glob {
+            pattern: "**/*".to_owned(),
+            path: ".".into(),
+            exclude: None,
+            include_ignored: false,
+            max_results: MOST_FILES,
+        });
+        let found = self
+            .pipeline
+            .peek(call, Box::new(|_, _| {}), cancel, FILES_WITHIN)
+            .await;
+        match found {
+            Ok(Some(Output::Files(files))) => files.paths.iter().map(ToString::to_string).collect(),
+            // Completion without files is no reason to stop.
+            _ => Vec::new(),
+        }
     }
 
     async fn call_for_user(

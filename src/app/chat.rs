@@ -1,4 +1,6 @@
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use async_recursion::async_recursion as boxed;
@@ -27,6 +29,7 @@ use podbay_event::Usage;
 use podbay_policy::Mode;
 use podbay_sandbox::EndedTurn;
 use podbay_tools::Later;
+use podbay_tools::Pipeline;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::MayRun;
 use podbay_wire::keep::NamedList;
@@ -36,6 +39,7 @@ use podbay_wire::keep::UndoOrder;
 /// A conversation with a person: one box, one model, many messages.
 pub struct Chat {
     seat: Seat,
+    project: PathBuf,
     begun: Instant,
     turns: u32,
     tool_calls: u32,
@@ -120,6 +124,7 @@ impl Chat {
                 }
                 Ok(Self {
                     seat,
+                    project: place.project.clone(),
                     begun,
                     turns: 0,
                     tool_calls: 0,
@@ -165,6 +170,7 @@ impl Chat {
         interrupt.begin_turn();
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
+        interrupt.end_turn();
         // The next record may be long in coming.
         self.seat.recorder.sync();
         self.turns += outcome.turns;
@@ -264,6 +270,60 @@ impl Chat {
     #[boxed]
     pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
         self.seat.agent.fullness(interrupt).await
+    }
+
+    /// Returns the project's files, for completion.
+    #[boxed]
+    pub async fn files(&self, interrupt: &Interrupt) -> Vec<String> {
+        self.seat.agent.files(interrupt.run()).await
+    }
+
+    pub(super) fn pipeline(&self) -> &Pipeline {
+        self.seat.agent.pipeline()
+    }
+
+    /// Returns the last answer of the model.
+    pub fn last_response(&self) -> &str {
+        &self.last_response
+    }
+
+    pub fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// Returns the names of the tools that the model is told of.
+    pub fn tools(&self) -> Vec<&'static str> {
+        let tools = self.pipeline().catalogue().tools();
+        tools.iter().map(|tool| tool.name).collect()
+    }
+
+    /// Returns what the session took so far, in words.
+    pub fn stats(&self) -> String {
+        let Usage {
+            prompt,
+            cached,
+            completion,
+            cost_usd,
+        } = self.usage;
+        let cost = cost_usd.map_or_else(String::new, |cost| format!("\ncost        ${cost:.4}"));
+        let percent = cached.saturating_mul(100) / prompt.max(1);
+        format!(
+            "requests    {}\ntool calls  {}\nprompt      {prompt} tokens, {percent} % of them cached\nanswers     {completion} tokens{cost}",
+            self.turns, self.tool_calls
+        )
+    }
+
+    /// Tells the model something with the next message.
+    pub fn tell(&mut self, words: &str) {
+        self.seat.agent.add_context(&Context {
+            text: format!("The person says by the way: {words}"),
+            ..Context::default()
+        });
+    }
+
+    /// Notes in the log what the session has come to, and returns it.
+    pub fn checkpoint(&mut self) -> String {
+        self.seat.agent.checkpoint()
     }
 
     /// Returns how much is allowed without asking.

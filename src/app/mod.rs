@@ -5,6 +5,7 @@
 //! asked through the asker it is given, so every front end shares it. Start with [`run`], then
 //! [`Bench`], which holds what a session needs.
 
+mod attach;
 mod bench;
 pub mod bundle;
 mod call;
@@ -89,6 +90,8 @@ pub use report::Report;
 pub use report::UNDO_DIFF;
 pub use report::may_run_words;
 pub use resume::Resume;
+pub use resume::check_project;
+pub use resume::past_events;
 pub use review::Commits;
 pub use review::ReviewWish;
 pub use review::Reviewed;
@@ -201,3 +204,4 @@ pub use podbay_sandbox::is_image_name;
 pub use podbay_session::State;
 pub use podbay_tools::Asker;
 pub use podbay_tools::Later;
+pub use podbay_wire::BytesPath;

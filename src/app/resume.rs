@@ -1,6 +1,7 @@
 //! Going on with an earlier session.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Error;
@@ -116,6 +117,40 @@ pub(super) fn open(
     }
     recorder.sync();
     Ok((recorder, past))
+}
+
+/// Returns what the log of a session holds, for whoever looks at it again before it goes on; nothing
+/// where it cannot be read, which opening it will say.
+pub fn past_events(state: &State, wanted: &Resume, project: &Path) -> Vec<Event> {
+    let found = match wanted {
+        Resume::Id(id) if id != "last" => session::find(state, id).ok(),
+        Resume::Id(_) | Resume::Latest => {
+            let Ok(project) = project.canonicalize() else {
+                return Vec::new();
+            };
+            session::find_latest(state, &project.to_string_lossy())
+                .ok()
+                .map(|latest| latest.found)
+        }
+    };
+    found
+        .and_then(|found| session::read(&found.path).ok())
+        .map(|records| records.events)
+        .unwrap_or_default()
+}
+
+/// Refuses a session of another project.
+pub fn check_project(session: &SessionId, its: &Path, here: &Path) -> Result<(), Error> {
+    if here.canonicalize().is_ok_and(|here| here == its) {
+        return Ok(());
+    }
+    Err(Error::usage(
+        format!("the session {session} belongs to {}", its.display()),
+        format!(
+            "go on with it there: podbay --resume {session} -C '{}'",
+            its.display()
+        ),
+    ))
 }
 
 /// Returns the session of this project that was worked on last where it has no end. One that

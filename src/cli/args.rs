@@ -368,6 +368,12 @@ pub(super) struct SessionFlags {
     /// How results are printed; `json` is not for a chat
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
+    /// Show a chat on a screen of its own, also where it would go line by line
+    #[arg(long, conflicts_with = "classic")]
+    pub(super) tui: bool,
+    /// Have a chat go line by line
+    #[arg(long)]
+    pub(super) classic: bool,
     /// Where changes go: of a run held back, of a chat in at the end of each turn, unless you say
     /// otherwise
     #[arg(long, value_enum)]

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::io;
+use std::io::IsTerminal;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,12 +9,19 @@ use super::args::ChangesFlag;
 use super::args::ModeFlag;
 use super::args::OutputFormat;
 use super::args::SessionFlags;
-use super::failure;
+use super::commands;
+use super::commands::Did;
+use super::commands::Other;
+use super::face;
+use super::face::Face;
+use super::face::Full;
+use super::face::KeepOrDrop;
 use super::flags;
-use super::front::Person;
 use super::front::Wishes;
 use super::front::err_paint;
+use super::history::History;
 use super::run::listen;
+use super::run::may_run;
 use super::setup::Setup;
 use podbay_app as app;
 use podbay_app::Chat;
@@ -24,16 +32,36 @@ use podbay_event::CallStatus;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
 use podbay_ui::Typed;
-use podbay_ui::read_message;
 use podbay_ui::revealed;
 use podbay_ui::slash;
 use podbay_ui::slash::Line;
 use podbay_ui::text;
+use podbay_ui::tui;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back, /undo retry tries again what was left. /tree PATH shows the folders below one, without PATH those of the project. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C ends \
-     the turn and asks whether its changes are kept, twice leaves.\n";
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. A message that begins with a slash has it doubled. Ctrl-C ends the turn and asks whether its changes are kept, twice leaves.\n";
+
+/// The keys of the screen, for its help.
+const KEYS: &str = "Enter sends · Alt-Enter or \\ at the end begins a line · Ctrl-G opens your editor · ↑ ↓ Ctrl-R history · Tab completes, and expands a paste before the cursor · Shift-Tab changes the mode · Esc or Ctrl-C stops · Ctrl-O thinking · Ctrl-X panels, Alt-↑ Alt-↓ Enter one of them · PageUp PageDown Ctrl-End scroll · Ctrl-Z suspends · Ctrl-D leaves\n";
+
+/// What a chat goes on as when one line of it was dealt with.
+enum Next {
+    Message,
+    Leave(u8),
+    /// The sandbox is lost.
+    Lost(app::Error),
+    /// This session ends, and another one is opened.
+    Other(Other),
+}
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
+    begin_with(flags, None).await
+}
+
+/// Opens a chat whose first message is `first`.
+pub(super) async fn begin_with(
+    flags: SessionFlags,
+    first: Option<String>,
+) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
     flags::session(&flags, &mut overrides)?;
     let folder = flags.place.path.as_deref();
@@ -50,6 +78,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             "/undo takes a turn back; `podbay run` holds its changes back until you accept them",
         ));
     }
+    let is_full = face::is_full(&flags)?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io {
@@ -70,113 +99,244 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     setup.add_permissions(&flags);
     let terminal = setup.terminal(flags.output);
     terminal.show_each_answer();
-    setup.show_warnings(&terminal);
+    let warnings = if is_full {
+        setup.settings.warnings()
+    } else {
+        setup.show_warnings(&terminal)
+    };
     // A mode that is named takes the place of an autonomy, and with it of being asked nothing.
     let is_unattended =
         setup.config.policy.autonomy == Some(app::Autonomy::Unattended) && flags.mode.is_none();
     let wishes = Arc::new(Wishes::default());
     wishes.is_away.store(is_unattended, Ordering::Relaxed);
-    let (keys, turn) = (keyboard.clone(), tokio::sync::Mutex::new(()));
-    let person = Person {
-        keyboard: keys,
-        terminal: terminal.clone(),
-        turn,
-        wishes: Arc::clone(&wishes),
-    };
     let mut place = setup.place(
         folder,
         flags::mode(flags.mode, setup.config.policy.autonomy, ModeFlag::Ask),
     )?;
     place.resume = flags::resume(&flags);
-    let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
-    if flags.accept_auto_run {
-        chat.accept_all_auto_run();
+    let history = History::of(&setup.state);
+    let mut face = if is_full {
+        let paint = Paint::new(setup.config.ui.color, io::stdout().is_terminal(), |name| {
+            std::env::var_os(name)
+        });
+        let theme = tui::Theme::new(paint != Paint::NONE);
+        let facts = commands::facts(&place);
+        let full = Full::open(theme, facts, terminal, &interrupt, &wishes)?;
+        Face::Full(full)
+    } else {
+        Face::Lines { keyboard, terminal }
+    };
+    if let Some(tui) = face.tui() {
+        tui.history(history.read());
+        tui.custom(super::prompts::help(&super::prompts::all(
+            super::prompts::folder().as_deref(),
+        )));
+        for warning in &warnings {
+            tui.warn(&format!("warning: {}", text::clean(warning)));
+        }
+        if let Some(resume) = &place.resume {
+            tui.past(app::past_events(&setup.state, resume, &place.project));
+        }
     }
-    super::say(&format!(
-        "session {}, model {}. {HELP}",
-        chat.session(),
-        text::line(chat.model())
+    let mut talk = Talk {
+        wishes,
+        asked_about: BTreeSet::new(),
+        streams: setup.config.ui.stream_during_tools,
+        last: None,
+        first,
+    };
+    let code = loop {
+        let opened = Chat::open(&place, &face.front(&interrupt, &talk.wishes)).await;
+        let mut chat = match opened {
+            Ok(chat) => chat,
+            Err(error) => {
+                face.close();
+                return Err(error);
+            }
+        };
+        if flags.accept_auto_run {
+            chat.accept_all_auto_run();
+        }
+        // A turn is stopped as a whole, wherever its changes go.
+        interrupt.end_turns();
+        greet(&chat, &face, &interrupt).await;
+        let session = chat.session().clone();
+        let ended = talk
+            .with(&mut chat, &mut face, &interrupt, &setup, &history)
+            .await;
+        let (code, lost, other) = match ended {
+            Next::Leave(code) => (code, None, None),
+            Next::Lost(error) => (error.exit_code(), Some(error), None),
+            Next::Other(other) => (exit_code::DONE, None, Some(other)),
+            Next::Message => (exit_code::DONE, None, None),
+        };
+        let code = signals.exit_code(code);
+        let (may_run_files, came) = chat.close(code, lost.as_ref(), interrupt.run()).await;
+        let words = came_words(came.as_ref()) + &may_run(&may_run_files, true);
+        if let Some(other) = other
+            && !interrupt.is_ended()
+        {
+            tell(&face, &words);
+            match other.prepare(&session, &mut place, &setup) {
+                Ok(()) => {
+                    if let Some(tui) = face.tui() {
+                        tui.clear();
+                        if let Some(resume) = &place.resume {
+                            tui.past(app::past_events(&setup.state, resume, &place.project));
+                        }
+                    }
+                }
+                Err(error) => {
+                    face.fail(&error);
+                    place.resume = Some(app::Resume::Id(session.to_string()));
+                }
+            }
+            continue;
+        }
+        face.close();
+        if let Some(error) = &lost
+            && face.tui().is_some()
+        {
+            super::failure::show(error, &mut io::stderr(), face.terminal().paint);
+        }
+        super::say(&words);
+        face.terminal().finish();
+        if face.tui().is_some() || io::stderr().is_terminal() {
+            super::say(&format!("to go on: podbay --resume {session}\n"));
+        }
+        break code;
+    };
+    Ok(code)
+}
+
+impl Talk {
+    /// Takes messages until the session is to end.
+    async fn with(
+        &mut self,
+        chat: &mut Chat,
+        face: &mut Face,
+        interrupt: &Interrupt,
+        setup: &Setup,
+        history: &History,
+    ) -> Next {
+        loop {
+            interrupt.idle();
+            let typed = match self.first.take() {
+                Some(first) => {
+                    face.begin_with(&first);
+                    Typed::Line(first)
+                }
+                None => face.message(interrupt).await,
+            };
+            let message = match typed {
+                Typed::Line(line) => line,
+                Typed::End => {
+                    if face.tui().is_none() {
+                        super::say("\n");
+                    }
+                    return Next::Leave(exit_code::DONE);
+                }
+                Typed::Cancelled => return Next::Leave(exit_code::INTERRUPTED),
+            };
+            if face.tui().is_some() {
+                history.add(&message);
+            }
+            let prompts = super::prompts::all(super::prompts::folder().as_deref());
+            let line = match slash::read(&message) {
+                Line::Wrong(why) => {
+                    super::prompts::message(&message, &prompts).map_or(Line::Wrong(why), Line::Say)
+                }
+                line => line,
+            };
+            let next = match line {
+                Line::Quit => return Next::Leave(exit_code::DONE),
+                Line::Other(name, rest) => {
+                    let last = self.last.as_deref();
+                    match commands::other(name, &rest, chat, face, setup, last, interrupt).await {
+                        Did::Said => Next::Message,
+                        Did::Message(message) => self.say(&message, chat, face, interrupt).await,
+                        Did::Other(other) => Next::Other(other),
+                    }
+                }
+                Line::Say(message) => self.say(&message, chat, face, interrupt).await,
+                Line::Run(command) => self.run(&command, chat, face, interrupt).await,
+                Line::Tree(path) => tree(&path, chat, face, interrupt).await,
+                command => {
+                    obey(chat, command, face, interrupt, &self.wishes).await;
+                    Next::Message
+                }
+            };
+            if !matches!(next, Next::Message) {
+                return next;
+            }
+            if interrupt.is_ended() {
+                return Next::Leave(exit_code::INTERRUPTED);
+            }
+            if self.wishes.leaves.load(Ordering::Relaxed) {
+                return Next::Leave(exit_code::DONE);
+            }
+        }
+    }
+}
+/// Says what there is, once all of it is there.
+async fn greet(chat: &Chat, face: &Face, interrupt: &Interrupt) {
+    let Some(tui) = face.tui() else {
+        super::say(&format!(
+            "session {}, model {}. {HELP}",
+            chat.session(),
+            text::line(chat.model())
+        ));
+        if chat.is_open() {
+            super::say("The last task was broken off. Say how to go on, or just that it should.\n");
+        }
+        return;
+    };
+    tui.hint(&format!(
+        "session {} · /help lists keys and commands",
+        chat.session()
     ));
     if chat.is_open() {
-        super::say("The last task was broken off. Say how to go on, or just that it should.\n");
+        tui.say("The last task was broken off. Say how to go on, or just that it should.");
     }
-    let mut lost = None;
-    let mut asked_about = BTreeSet::new();
-    let code = loop {
-        interrupt.idle();
-        let message = match read_message(&keyboard, &mut io::stderr(), "> ", interrupt.run()).await
-        {
-            Typed::Line(line) => line,
-            Typed::End => {
-                super::say("\n");
-                break exit_code::DONE;
-            }
-            Typed::Cancelled => break exit_code::INTERRUPTED,
-        };
-        let message = match slash::read(&message) {
-            Line::Say(message) => message,
-            Line::Quit => break exit_code::DONE,
-            Line::Run(command) => {
-                match chat.run_by_hand(&command, &interrupt).await {
-                    // Why stands above already; what else the model reads of it is said to a model.
-                    Ok(ran) if ran.status == CallStatus::Denied && !ran.has_begun => {
-                        super::say("The command was not run.\n");
-                    }
-                    Ok(ran) if !setup.config.ui.stream_during_tools => {
-                        super::say(&format!("{}\n", text::clean(&ran.text)));
-                    }
-                    Ok(_) => {}
-                    Err(error) => {
-                        failure::show(&error, &mut io::stderr(), terminal.paint);
-                        lost = Some(error);
-                        break exit_code::NO_BOX;
-                    }
-                }
-                show_came(chat.came_by_hand().as_ref());
-                if interrupt.is_ended() {
-                    break exit_code::INTERRUPTED;
-                }
-                if wishes.leaves.load(Ordering::Relaxed) {
-                    break exit_code::DONE;
-                }
-                continue;
-            }
-            Line::Tree(path) => {
-                match chat.tree_by_hand(&path, &interrupt).await {
-                    // What became of one that was not shown stands above already.
-                    Ok(shown) if shown.status == CallStatus::Ok => {
-                        super::say(&format!("{}\n", text::clean(&shown.text)));
-                    }
-                    Ok(_) => {}
-                    Err(error) => {
-                        failure::show(&error, &mut io::stderr(), terminal.paint);
-                        lost = Some(error);
-                        break exit_code::NO_BOX;
-                    }
-                }
-                if interrupt.is_ended() {
-                    break exit_code::INTERRUPTED;
-                }
-                continue;
-            }
-            command => {
-                obey(&mut chat, command, &interrupt, &wishes, terminal.paint).await;
-                if interrupt.is_ended() {
-                    break exit_code::INTERRUPTED;
-                }
-                continue;
-            }
-        };
-        let mut decision = KeepOrDrop {
-            keyboard: &keyboard,
-            interrupt: &interrupt,
-        };
-        let said = chat.say(&message, &interrupt, &mut decision).await;
-        let _ = writeln!(io::stdout());
-        if said.is_dropped {
-            super::say("Dropped: the project is as it was before this turn.\n");
+    tui.files(chat.files(interrupt).await);
+}
+
+/// What a chat keeps in mind from one message to the next.
+struct Talk {
+    wishes: Arc<Wishes>,
+    /// Files that a no was said about; they are not asked about again.
+    asked_about: BTreeSet<app::BytesPath>,
+    /// Output of commands is shown as it comes.
+    streams: bool,
+    /// The last message to the model.
+    last: Option<String>,
+    /// A message of the command line.
+    first: Option<String>,
+}
+
+impl Talk {
+    async fn say(
+        &mut self,
+        message: &str,
+        chat: &mut Chat,
+        face: &Face,
+        interrupt: &Interrupt,
+    ) -> Next {
+        self.last = Some(message.to_owned());
+        let (message, notes) = chat.attach(message, interrupt).await;
+        for note in notes {
+            face.say(&format!("{}\n", text::line(&note)));
         }
-        show_came(said.came.as_ref());
+        let message = message.as_str();
+        let mut decision = KeepOrDrop { face, interrupt };
+        let said = chat.say(message, interrupt, &mut decision).await;
+        if face.tui().is_none() {
+            let _ = writeln!(io::stdout());
+        }
+        if said.is_dropped {
+            face.say("Dropped: the project is as it was before this turn.\n");
+        }
+        tell(face, &came_words(said.came.as_ref()));
         // A person who said no is not asked again about the same files: they stay pending, and the
         // screen says how they come.
         let left: Vec<_> = said
@@ -185,183 +345,167 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             .flat_map(app::Came::left_to_be_run)
             .cloned()
             .collect();
-        if !asked_about.is_superset(&left.iter().cloned().collect()) && !interrupt.is_ended() {
-            asked_about.extend(left);
-            let question = "also apply files that run by themselves on your machine? [y/N] ";
-            if keyboard.is_terminal()
-                && matches!(read_message(&keyboard, &mut io::stderr(), question, interrupt.run()).await, Typed::Line(line) if is_yes(&line))
-            {
-                let came = chat.accept_auto_run(&message, &interrupt).await;
-                show_came(came.as_ref());
+        let is_new = !self
+            .asked_about
+            .is_superset(&left.iter().cloned().collect());
+        if is_new && !interrupt.is_ended() {
+            self.asked_about.extend(left);
+            let question = "also apply files that run by themselves on your machine?";
+            if face.confirm(question, interrupt).await {
+                let came = chat.accept_auto_run(message, interrupt).await;
+                tell(face, &came_words(came.as_ref()));
                 if let Some(came) = &came {
-                    super::run::show_may_run(&came.may_run(), came.is_may_run_known());
+                    tell(face, &may_run(&came.may_run(), came.is_may_run_known()));
                 }
             }
         }
-        super::run::show_may_run(&said.may_run(), said.is_may_run_known());
+        tell(face, &may_run(&said.may_run(), said.is_may_run_known()));
         if let Some(error) = said.error {
-            failure::show(&error, &mut io::stderr(), terminal.paint);
+            face.fail(&error);
             // A model that does not answer may come back; a lost sandbox does not.
             if error.exit_code() == exit_code::NO_BOX {
-                let code = error.exit_code();
-                lost = Some(error);
-                break code;
+                return Next::Lost(error);
             }
         }
+        Next::Message
+    }
+
+    /// Runs a command of the user's own.
+    async fn run(
+        &self,
+        command: &str,
+        chat: &mut Chat,
+        face: &Face,
+        interrupt: &Interrupt,
+    ) -> Next {
+        match chat.run_by_hand(command, interrupt).await {
+            // Why stands above already; what else the model reads of it is said to a model.
+            Ok(ran) if ran.status == CallStatus::Denied && !ran.has_begun => {
+                face.say("The command was not run.\n");
+            }
+            Ok(ran) if !self.streams || face.tui().is_some() => {
+                face.say(&format!("{}\n", text::clean(&ran.text)));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                face.fail(&error);
+                return Next::Lost(error);
+            }
+        }
+        tell(face, &came_words(chat.came_by_hand().as_ref()));
         if interrupt.is_ended() {
-            break exit_code::INTERRUPTED;
+            return Next::Leave(exit_code::INTERRUPTED);
         }
-        if wishes.leaves.load(Ordering::Relaxed) {
-            break exit_code::DONE;
-        }
-    };
-    let code = signals.exit_code(code);
-    let (may_run, came) = chat.close(code, lost.as_ref(), interrupt.run()).await;
-    show_came(came.as_ref());
-    super::run::show_may_run(&may_run, true);
-    terminal.finish();
-    Ok(code)
-}
-
-/// Asks what becomes of a turn that was broken off; where nobody sits at a terminal it is kept.
-struct KeepOrDrop<'a> {
-    keyboard: &'a Keyboard,
-    interrupt: &'a Interrupt,
-}
-
-impl app::Decide for KeepOrDrop<'_> {
-    fn decide(&mut self, n_changes: u64) -> app::Later<'_, app::Fate> {
-        Box::pin(async move {
-            if !self.keyboard.is_terminal() || self.interrupt.is_ended() {
-                return app::Fate::Keep;
-            }
-            let paths = if n_changes == 1 {
-                "1 change".to_owned()
-            } else {
-                format!("{n_changes} changes")
-            };
-            let question = format!("{paths} so far: [k]eep or [d]rop? ");
-            match read_message(
-                self.keyboard,
-                &mut io::stderr(),
-                &question,
-                self.interrupt.run(),
-            )
-            .await
-            {
-                Typed::Line(line)
-                    if line.trim().eq_ignore_ascii_case("d")
-                        || line.trim().eq_ignore_ascii_case("drop") =>
-                {
-                    app::Fate::Drop
-                }
-                _ => app::Fate::Keep,
-            }
-        })
+        Next::Message
     }
 }
 
-fn is_yes(line: &str) -> bool {
-    matches!(line.trim(), "y" | "Y" | "yes")
+async fn tree(path: &str, chat: &mut Chat, face: &Face, interrupt: &Interrupt) -> Next {
+    match chat.tree_by_hand(path, interrupt).await {
+        // What became of one that was not shown stands above already.
+        Ok(shown) if shown.status == CallStatus::Ok => {
+            face.say(&format!("{}\n", text::clean(&shown.text)));
+        }
+        Ok(_) => {}
+        Err(error) => {
+            face.fail(&error);
+            return Next::Lost(error);
+        }
+    }
+    Next::Message
+}
+
+fn tell(face: &Face, words: &str) {
+    if !words.is_empty() {
+        face.say(words);
+    }
 }
 
 /// Says what came into the project, and what did not.
-fn show_came(came: Option<&app::Came>) {
-    let Some(came) = came else { return };
+fn came_words(came: Option<&app::Came>) -> String {
+    let Some(came) = came else {
+        return String::new();
+    };
+    let mut out = String::new();
     if let Some(summary) = came.summary() {
-        super::say(&format!("{summary}\n"));
+        out.push_str(&format!("{summary}\n"));
     }
     for note in came.notes() {
-        super::say(&format!("{}\n", text::line(&note)));
+        out.push_str(&format!("{}\n", text::line(&note)));
     }
+    out
 }
 
 /// Does what a slash command asks for.
-async fn obey(
-    chat: &mut Chat,
-    command: Line,
-    interrupt: &Interrupt,
-    wishes: &Wishes,
-    paint: Paint,
-) {
-    match command {
-        Line::Help => super::say(HELP),
-        Line::Mode(word) => mode(chat, word.as_deref(), wishes),
-        Line::Answers => super::say(&answers(chat)),
-        Line::Forget(number) => super::say(&match chat.forget_answer(number) {
-            Ok(what) => format!("asked again: {}\n", revealed(&what)),
-            Err(problem) => format!("{}\n", text::line(&problem)),
-        }),
+async fn obey(chat: &mut Chat, command: Line, face: &Face, interrupt: &Interrupt, wishes: &Wishes) {
+    let order = match command {
+        Line::Help => {
+            let keys = if face.tui().is_some() { KEYS } else { "" };
+            return face.say(&format!("{HELP}{keys}{}", slash::help()));
+        }
+        Line::Mode(word) => {
+            return tell(
+                face,
+                &mode(chat, word.as_deref(), wishes).unwrap_or_default(),
+            );
+        }
+        Line::Answers => return face.say(&answers(chat)),
+        Line::Forget(number) => {
+            return face.say(&match chat.forget_answer(number) {
+                Ok(what) => format!("asked again: {}\n", revealed(&what)),
+                Err(problem) => format!("{}\n", text::line(&problem)),
+            });
+        }
         Line::Context => {
             let (used, window) = chat.fullness(interrupt).await;
-            super::say(&context(used, window));
+            return face.say(&context(used, window));
         }
         Line::Compact(focus) => {
             if !chat.compact(&focus, interrupt).await && !interrupt.is_ended() {
-                super::say("Nothing was replaced: a summary would be no shorter.\n");
+                face.say("Nothing was replaced: a summary would be no shorter.\n");
             }
+            return;
         }
-        Line::Undo(n) => {
-            undo(
-                chat,
-                Undo::Back {
-                    n,
-                    merge: false,
-                    is_beside: true,
-                },
-                interrupt,
-                paint,
-            )
-            .await;
-        }
-        Line::Retry => {
-            undo(
-                chat,
-                Undo::Retry {
-                    merge: false,
-                    is_beside: true,
-                },
-                interrupt,
-                paint,
-            )
-            .await;
-        }
-        Line::Redo(n) => {
-            undo(
-                chat,
-                Undo::Forward {
-                    n,
-                    merge: false,
-                    is_beside: true,
-                },
-                interrupt,
-                paint,
-            )
-            .await;
-        }
-        Line::Wrong(why) => super::say(&format!("{}\n", text::line(&why))),
+        Line::Undo(n) => Undo::Back {
+            n,
+            merge: false,
+            is_beside: true,
+        },
+        Line::Retry => Undo::Retry {
+            merge: false,
+            is_beside: true,
+        },
+        Line::Redo(n) => Undo::Forward {
+            n,
+            merge: false,
+            is_beside: true,
+        },
+        Line::Wrong(why) => return face.say(&format!("{}\n", text::line(&why))),
         // The loop has seen to these.
-        Line::Nothing | Line::Quit | Line::Run(_) | Line::Tree(_) | Line::Say(_) => {}
-    }
-}
-
-async fn undo(chat: &mut Chat, order: Undo, interrupt: &Interrupt, paint: Paint) {
+        Line::Nothing
+        | Line::Quit
+        | Line::Run(_)
+        | Line::Tree(_)
+        | Line::Say(_)
+        | Line::Other(..) => return,
+    };
     match chat.undo(order, interrupt).await {
-        Ok(answer) => super::say(&super::undo::told(&answer).0),
-        Err(error) => failure::show(&error, &mut io::stderr(), paint),
+        Ok(answer) => face.say(&super::undo::told(&answer).0),
+        Err(error) => face.fail(&error),
     }
 }
 
 /// Says which mode holds, or changes it; whoever names one is there again.
-fn mode(chat: &mut Chat, word: Option<&str>, wishes: &Wishes) {
+fn mode(chat: &mut Chat, word: Option<&str>, wishes: &Wishes) -> Option<String> {
     let mode = match word {
         Some("auto") => app::Mode::Auto,
         Some("ask") => app::Mode::Ask,
         Some("deny") => app::Mode::Deny,
-        _ => return super::say(&format!("mode {}\n", chat.mode().as_str())),
+        _ => return Some(format!("mode {}\n", chat.mode().as_str())),
     };
     chat.set_mode(mode);
     wishes.is_away.store(false, Ordering::Relaxed);
+    None
 }
 
 /// Says how full the model's window is.

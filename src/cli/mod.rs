@@ -10,12 +10,14 @@ mod brief;
 mod bundle;
 mod call;
 mod chat;
+mod commands;
 mod completions;
 mod config;
 mod debug;
 mod delivery;
 mod doctor;
 mod environment;
+mod face;
 mod failure;
 mod findings;
 mod fish;
@@ -24,6 +26,7 @@ mod front;
 mod held_events;
 mod help;
 mod id_completions;
+mod history;
 mod images;
 mod init;
 mod later;
@@ -34,6 +37,7 @@ mod network;
 mod number;
 mod other_session;
 mod piped_input;
+mod prompts;
 mod raw;
 mod review;
 mod run;
@@ -186,6 +190,16 @@ async fn other(words: Vec<OsString>, line: &[OsString]) -> Result<u8, app::Error
             hint,
         ));
     }
+    if let Some((prompt, line)) = prompt_in(&words, line) {
+        return match help::parse(line) {
+            Ok(Arguments {
+                command: Some(Command::Chat(flags)),
+                ..
+            }) => chat::begin_with(flags, Some(prompt)).await,
+            Ok(_) => Ok(exit_code::USAGE),
+            Err(error) => Ok(misused(&error)),
+        };
+    }
     Err(app::Error::usage(
         format!("`{word}` is neither a command nor a folder"),
         format!(
@@ -211,6 +225,23 @@ fn chat_in(words: &[OsString], line: &[OsString]) -> Vec<OsString> {
         .chain(behind)
         .cloned()
         .collect()
+}
+
+/// Returns words as the first message of a chat, and the line that opens it. One word alone is more
+/// likely a command that is misspelt.
+fn prompt_in(words: &[OsString], line: &[OsString]) -> Option<(String, Vec<OsString>)> {
+    let is_flag = |word: &OsString| word.to_string_lossy().starts_with('-');
+    let n = words.iter().take_while(|word| !is_flag(word)).count();
+    let said: Vec<&str> = words[..n].iter().filter_map(|word| word.to_str()).collect();
+    let prompt = said.join(" ");
+    if said.len() < n || !prompt.trim().contains(char::is_whitespace) {
+        return None;
+    }
+    let n_in_front = line.len().saturating_sub(words.len() + 1);
+    let in_front = line.iter().skip(1).take(n_in_front);
+    let chat: [OsString; 2] = ["podbay".into(), "chat".into()];
+    let line = chat.iter().chain(in_front.filter(|word| *word != "--"));
+    Some((prompt, line.chain(&words[n..]).cloned().collect()))
 }
 
 /// Shows help, the version, or what is wrong with the command line. A script that asked for JSON
@@ -346,6 +377,27 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn several_words_are_the_first_message_of_a_chat_and_one_is_not() {
+        let words = |line: &[&str]| line.iter().map(OsString::from).collect::<Vec<_>>();
+        let prompt = |line: &[&str], n: usize| {
+            let line = words(line);
+            prompt_in(&line[n..], &line)
+        };
+        let chat = words(&["podbay", "chat", "--strict", "--mode", "auto"]);
+        for line in [
+            &["podbay", "--strict", "fix the test", "--mode", "auto"][..],
+            &["podbay", "--strict", "fix", "the", "test", "--mode", "auto"],
+        ] {
+            assert_eq!(
+                prompt(line, 2),
+                Some(("fix the test".to_owned(), chat.clone()))
+            );
+        }
+        assert_eq!(prompt(&["podbay", "quickstat"], 1), None);
+        assert_eq!(prompt(&["podbay", " quickstat "], 1), None);
     }
 
     #[test]

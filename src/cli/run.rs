@@ -281,8 +281,14 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
 
 /// Names what the run left for programs of the person's to run.
 pub(super) fn show_may_run(files: &[String], is_known: bool) {
+    super::say(&may_run(files, is_known));
+}
+
+/// Names what was left for programs of the person's to run.
+pub(super) fn may_run(files: &[String], is_known: bool) -> String {
+    let mut out = String::new();
     if !is_known {
-        super::say(
+        out.push_str(
             "what of the changes may run on your machine is not known: look at what changed before you run anything there\n",
         );
     }
@@ -291,8 +297,9 @@ pub(super) fn show_may_run(files: &[String], is_known: bool) {
             .iter()
             .map(|file| format!("  {}\n", text::line(file)))
             .collect();
-        super::say(&format!("may run on your machine:\n{}", lines.concat()));
+        out.push_str(&format!("may run on your machine:\n{}", lines.concat()));
     }
+    out
 }
 
 fn print_json(report: &Report, format: OutputFormat) -> Result<(), app::Error> {

@@ -71,6 +71,7 @@ impl Signals {
                     // Nothing is lost by this: the log is written as it goes, and the box ends with
                     // us.
                     super::raw::restore();
+                    podbay_ui::tui::restore();
                     std::process::exit(i32::from(
                         told.exit_code().unwrap_or(exit_code::INTERRUPTED),
                     ));

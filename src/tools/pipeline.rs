@@ -113,6 +113,11 @@ pub(super) enum Caller {
 }
 
 impl Pipeline {
+    /// Returns the tools of the session.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
     pub fn new(
         catalogue: Catalogue,
         policy: Policy,

@@ -185,16 +185,26 @@ impl Question {
         out
     }
 
+    /// Returns what each key answers where one key is enough.
+    pub(super) fn keys(&self) -> String {
+        let mut out = self.choices();
+        out = out.replace(
+            "n = no  n WHY = no, and the agent reads why",
+            "n = no, and stop  w = no, and say why  e = show all",
+        );
+        out
+    }
+
     /// Returns whether it is about a program of a call that runs.
-    fn is_in_call(&self) -> bool {
+    pub(super) fn is_in_call(&self) -> bool {
         matches!(self.lasting, Lasting::InCall { .. })
     }
 
-    fn may_last(&self) -> bool {
+    pub(super) fn may_last(&self) -> bool {
         !self.is_large() && matches!(self.lasting, Lasting::Exactly { .. })
     }
 
-    fn may_be_kept(&self) -> bool {
+    pub(super) fn may_be_kept(&self) -> bool {
         self.may_last() && matches!(self.lasting, Lasting::Exactly { always: true, .. })
     }
 

@@ -12,6 +12,7 @@ mod arguments;
 mod ask;
 mod call;
 mod confirm;
+mod fuzzy;
 pub mod json;
 mod keyboard;
 mod line;
@@ -25,6 +26,7 @@ mod progress;
 mod question;
 pub mod slash;
 pub mod text;
+pub mod tui;
 
 pub use ask::Question;
 pub use ask::ask;

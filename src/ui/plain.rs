@@ -613,7 +613,7 @@ fn run_word(status: RunStatus, limit: Option<LimitKind>) -> String {
     }
 }
 
-fn limit_word(limit: LimitKind) -> &'static str {
+pub(super) fn limit_word(limit: LimitKind) -> &'static str {
     match limit {
         LimitKind::Turns => "turns",
         LimitKind::Time => "time",

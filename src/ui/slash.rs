@@ -24,12 +24,157 @@ pub enum Line {
     Run(String),
     /// Words for the model.
     Say(String),
+    /// Another command, and what stands behind it.
+    Other(&'static str, String),
     /// None of these, and why: it goes nowhere.
     Wrong(String),
 }
 
-/// All commands, as they are listed where one is not known.
-const COMMANDS: &str = "/help, /mode, /answers, /undo, /redo, /tree, /context, /compact and /quit";
+/// A command of the chat.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Command {
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    /// What stands behind it.
+    pub takes: &'static str,
+    pub help: &'static str,
+}
+
+const fn command(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    takes: &'static str,
+    help: &'static str,
+) -> Command {
+    Command {
+        name,
+        aliases,
+        takes,
+        help,
+    }
+}
+
+/// All commands, in the order of their help.
+pub const COMMANDS: &[Command] = &[
+    command("help", &["h", "?"], "", "list keys and commands"),
+    command("new", &[], "", "begin a new session here"),
+    command(
+        "clear",
+        &["c"],
+        "",
+        "begin a new session with an empty screen",
+    ),
+    command(
+        "resume",
+        &["sessions"],
+        "[ID]",
+        "go on with an earlier session",
+    ),
+    command(
+        "session",
+        &["s"],
+        "[save NAME|load ID|delete ID]",
+        "list sessions, name or remove one",
+    ),
+    command("rename", &[], "NAME", "give this session a name"),
+    command("fork", &[], "", "go on in a copy of this session"),
+    command(
+        "rewind",
+        &[],
+        "[N]",
+        "take the last N messages back; files stay",
+    ),
+    command("retry", &[], "", "send the last message again"),
+    command(
+        "undo",
+        &[],
+        "[N|retry]",
+        "take back what the last N turns changed",
+    ),
+    command("redo", &[], "[N]", "bring back what was taken back"),
+    command("diff", &[], "", "show what this session changed"),
+    command("review", &[], "", "look at changes that are held back"),
+    command(
+        "mode",
+        &[],
+        "[auto|ask|deny]",
+        "what is allowed without asking",
+    ),
+    command(
+        "answers",
+        &[],
+        "[forget N]",
+        "what you allowed for more than once",
+    ),
+    command(
+        "model",
+        &["m"],
+        "[NAME]",
+        "which model answers, or another one",
+    ),
+    command("tools", &[], "", "list the tools of the model"),
+    command("think", &[], "", "show or hide what the model thinks"),
+    command("context", &["ctx"], "", "how full the model's window is"),
+    command(
+        "compact",
+        &[],
+        "[WORDS]",
+        "replace older messages by a summary",
+    ),
+    command("checkpoint", &[], "", "note where the session stands"),
+    command("stats", &["cost"], "", "requests, tokens and cost so far"),
+    command("status", &[], "", "model, sandbox, session and limits"),
+    command("tree", &[], "[PATH]", "show the folders below one"),
+    command("add", &[], "PATH", "name a file in the next message"),
+    command(
+        "btw",
+        &[],
+        "WORDS",
+        "tell the model something with the next message",
+    ),
+    command("prompt", &[], "", "list commands of your own"),
+    command("copy", &["cp"], "", "copy the last answer"),
+    command(
+        "export",
+        &[],
+        "[md|json] [PATH]",
+        "write the session to a file",
+    ),
+    command("config", &[], "", "show the settings that hold"),
+    command("init", &[], "", "prepare the project for Podbay"),
+    command("doctor", &["diag"], "", "check everything that a run needs"),
+    command("debug", &[], "", "where logs and state are"),
+    command("memory", &[], "", "notes between sessions: not yet"),
+    command("plan", &["p"], "[on|off|TASK]", "plan mode: not yet"),
+    command("quit", &["q", "exit"], "", "leave"),
+];
+
+/// Returns the command of that name or alias.
+fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS
+        .iter()
+        .find(|command| command.name == name || command.aliases.contains(&name))
+}
+
+/// Returns the help of all commands, a line each.
+pub fn help() -> String {
+    let mut out = String::new();
+    for command in COMMANDS {
+        let mut call = format!("/{} {}", command.name, command.takes);
+        call.truncate(call.trim_end().len());
+        let aliases: String = command
+            .aliases
+            .iter()
+            .map(|alias| format!(", /{alias}"))
+            .collect();
+        out.push_str(&format!("{call:<28} {}", command.help));
+        if !aliases.is_empty() {
+            out.push_str(&format!(" (also {})", &aliases[2..]));
+        }
+        out.push('\n');
+    }
+    out
+}
 
 /// Reads a line. What begins with a slash is a command or a mistake, and never goes to the model; a
 /// doubled slash stands for itself.
@@ -66,21 +211,25 @@ pub fn read(line: &str) -> Line {
             ))
         }
     };
-    match name {
-        "/quit" | "/exit" | "/q" => bare(Line::Quit),
-        "/help" | "/h" | "/?" => bare(Line::Help),
-        "/context" => bare(Line::Context),
-        "/tree" => Line::Tree(rest.to_owned()),
-        "/compact" => Line::Compact(rest.to_owned()),
-        "/mode" => mode(rest),
-        "/undo" if rest == "retry" => Line::Retry,
-        "/undo" => steps(name, rest, Line::Undo),
-        "/redo" => steps(name, rest, Line::Redo),
-        "/answers" => answers(rest),
-        _ => Line::Wrong(format!(
-            "{name} is not known: there are {COMMANDS}. To begin a message with a slash, double it: /{}",
+    let Some(command) = find(&name[1..]) else {
+        return Line::Wrong(format!(
+            "{name} is not known: /help lists the commands. To begin a message with a slash, double it: /{}",
             trimmed.lines().next().unwrap_or_default()
-        )),
+        ));
+    };
+    match command.name {
+        "quit" => bare(Line::Quit),
+        "help" => bare(Line::Help),
+        "context" => bare(Line::Context),
+        "tree" => Line::Tree(rest.to_owned()),
+        "compact" => Line::Compact(rest.to_owned()),
+        "mode" => mode(rest),
+        "undo" if rest == "retry" => Line::Retry,
+        "undo" => steps(name, rest, Line::Undo),
+        "redo" => steps(name, rest, Line::Redo),
+        "answers" => answers(rest),
+        other if command.takes.is_empty() => bare(Line::Other(other, String::new())),
+        other => Line::Other(other, rest.to_owned()),
     }
 }
 
@@ -141,6 +290,9 @@ mod tests {
             ("/mode", Line::Mode(None)),
             ("/mode  ask", Line::Mode(Some("ask".to_owned()))),
             ("/answers", Line::Answers),
+            ("/m qwen", Line::Other("model", "qwen".to_owned())),
+            ("/cost", Line::Other("stats", String::new())),
+            ("/ctx", Line::Context),
             ("/answers  forget  2", Line::Forget(2)),
             ("/tree", Line::Tree(String::new())),
             (
@@ -166,7 +318,7 @@ mod tests {
                 "no mode ask please: auto, ask and deny are.",
             ),
             ("/mode loud", "auto, ask and deny"),
-            ("/model x", "/model is not known: there are /help, /mode"),
+            ("/modell x", "/modell is not known: /help lists"),
             ("/etc/hosts is odd", "double it: //etc/hosts is odd"),
             ("/", "/ is not known"),
             ("/answers all", "/answers forget N"),
@@ -174,7 +326,8 @@ mod tests {
             ("/answers forget 1 2", "by its number"),
             ("/answers forget -1", "by its number"),
             ("/answers forgetful 2", "/answers forget N"),
-            ("/trees", "/redo, /tree, /context"),
+            ("/trees", "/trees is not known"),
+            ("/stats now", "/stats takes no words"),
             ("/contextual", "/contextual is not known"),
             ("!", "!git status"),
         ] {

@@ -32,7 +32,14 @@ pub(super) struct Talk {
 impl Talk {
     pub(super) fn begin(env: &TestBox, project: &Path, model: &Running, more: &[&str]) -> Self {
         let endpoint = model.endpoint();
-        let first = ["chat", "--model", "scripted", "--endpoint", &endpoint];
+        let first = [
+            "chat",
+            "--classic",
+            "--model",
+            "scripted",
+            "--endpoint",
+            &endpoint,
+        ];
         Self::run(env, project, &[&first, more].concat())
     }
 

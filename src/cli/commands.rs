@@ -1,0 +1,285 @@
+//! The slash commands that are about more than the next turn.
+
+use std::io::Write;
+
+use super::face::Face;
+use super::setup::Setup;
+use podbay_app as app;
+use podbay_app::Chat;
+use podbay_app::Interrupt;
+use podbay_app::Place;
+use podbay_app::Resume;
+use podbay_app::Undo;
+use podbay_config as config;
+use podbay_event::SessionId;
+use podbay_ui::text;
+use podbay_ui::tui::Facts;
+
+/// Sessions that are listed.
+const MOST_SESSIONS: usize = 15;
+
+/// What became of a command.
+pub(super) enum Did {
+    Said,
+    /// It is a message for the model.
+    Message(String),
+    /// The session ends, and another one is opened.
+    Other(Other),
+}
+
+/// Which session is opened next.
+pub(super) enum Other {
+    New,
+    Resume(String),
+    /// A copy of this one.
+    Fork,
+    /// This one, without the last messages.
+    Rewind(u32),
+    /// This one, with another model.
+    Model(String),
+}
+
+impl Other {
+    /// Sets the place for it, once `session` has ended.
+    pub(super) fn prepare(
+        self,
+        session: &SessionId,
+        place: &mut Place,
+        setup: &Setup,
+    ) -> Result<(), app::Error> {
+        let this = session.as_str();
+        place.resume = match self {
+            Self::New => None,
+            Self::Resume(id) => {
+                // Said before anything is opened.
+                let (id, project) = app::session_project(&setup.state, &id)?;
+                app::check_project(&id, &project, &place.project)?;
+                Some(Resume::Id(id.to_string()))
+            }
+            Self::Fork => {
+                let copy = app::fork_session(&setup.state, this)?;
+                Some(Resume::Id(copy.to_string()))
+            }
+            Self::Rewind(n) => {
+                app::rewind_session(&setup.state, this, n, &place.config)?;
+                Some(Resume::Id(this.to_owned()))
+            }
+            Self::Model(name) => {
+                place.config.llm.model = Some(name);
+                Some(Resume::Id(this.to_owned()))
+            }
+        };
+        Ok(())
+    }
+}
+
+/// Returns what is known before anything is started.
+pub(super) fn facts(place: &Place) -> Facts {
+    let sandbox = &place.config.sandbox;
+    let project = place
+        .project
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    Facts {
+        project,
+        mode: place.mode.as_str().to_owned(),
+        model: place.config.llm.model.clone().unwrap_or_default(),
+        limits: format!("{} cores, {}, no network", sandbox.cpus, sandbox.memory),
+        branch: None,
+    }
+}
+
+/// Does what the command asks for.
+pub(super) async fn other(
+    name: &str,
+    rest: &str,
+    chat: &mut Chat,
+    face: &Face,
+    setup: &Setup,
+    last: Option<&str>,
+    interrupt: &Interrupt,
+) -> Did {
+    let said = match name {
+        "new" | "clear" => return Did::Other(Other::New),
+        "fork" => return Did::Other(Other::Fork),
+        "retry" => match last {
+            Some(message) => return Did::Message(message.to_owned()),
+            None => Ok("There is no message to send again.".to_owned()),
+        },
+        "rewind" => match rest {
+            "" => return Did::Other(Other::Rewind(1)),
+            number => match number.parse() {
+                Ok(n @ 1..) => return Did::Other(Other::Rewind(n)),
+                _ => Ok("/rewind takes how many of your messages, a number from 1.".to_owned()),
+            },
+        },
+        "model" if !rest.is_empty() => return Did::Other(Other::Model(rest.to_owned())),
+        "model" => Ok(format!(
+            "{} answers; /model NAME goes on with another one.",
+            chat.model()
+        )),
+        "session" | "resume" => match sessions(rest, chat, setup) {
+            Ok(Some(id)) => return Did::Other(Other::Resume(id)),
+            Ok(None) => list(chat, setup),
+            Err(said) => said,
+        },
+        "rename" if rest.is_empty() => Ok("Say the name behind /rename.".to_owned()),
+        "rename" => rename(rest, chat, setup),
+        "btw" if rest.is_empty() => Ok("Say it behind /btw.".to_owned()),
+        "btw" => {
+            chat.tell(rest);
+            Ok("The model reads it with your next message.".to_owned())
+        }
+        "add" if rest.is_empty() => Ok("Name a file behind /add.".to_owned()),
+        "add" => match face.tui() {
+            Some(tui) => {
+                tui.prefill(&format!("@{rest} "));
+                return Did::Said;
+            }
+            None => Ok(format!("Name it in your message: @{rest}")),
+        },
+        "think" => match face.tui() {
+            Some(tui) => {
+                tui.toggle_thinking();
+                return Did::Said;
+            }
+            None => Ok("`ui.show_thinking = true` in the settings shows it.".to_owned()),
+        },
+        "copy" => match face.tui() {
+            _ if chat.last_response().is_empty() => Ok("There is no answer to copy.".to_owned()),
+            Some(tui) => {
+                tui.copy(chat.last_response());
+                Ok("The last answer was handed to the terminal's clipboard.".to_owned())
+            }
+            None => Ok("/copy needs the screen of --tui.".to_owned()),
+        },
+        "stats" => Ok(chat.stats()),
+        "status" => Ok(status(chat, setup)),
+        "tools" => Ok(chat.tools().join(", ")),
+        "export" => export(rest, chat, setup),
+        "diff" => chat
+            .undo(Undo::Diff { n: u32::MAX }, interrupt)
+            .await
+            .map(|answer| super::undo::told(&answer).0),
+        "checkpoint" => Ok(chat.checkpoint()),
+        "config" => Ok(config::render(&setup.settings.loaded)),
+        "init" => init(chat, setup),
+        "doctor" => Ok("`podbay doctor`, in another terminal, checks all that a run needs.".into()),
+        "debug" => Ok(format!(
+            "state folder  {}\nlog           podbay sessions show {} --json\nmore          PODBAY_LOG=podbay=debug",
+            setup.state.root().display(),
+            chat.session()
+        )),
+        "review" => Ok(
+            "The changes of a chat come in turn by turn; `podbay review list` shows what is pending."
+                .to_owned(),
+        ),
+        "prompt" => Ok(super::prompts::list(super::prompts::folder().as_deref())),
+        "memory" => Ok(
+            "This build keeps no notes between sessions yet: write them into AGENTS.md, which the model is shown."
+                .to_owned(),
+        ),
+        // The table of commands has no other.
+        _ => Ok(
+            "This build has no plan mode yet: /mode deny lets the model read and nothing else."
+                .to_owned(),
+        ),
+    };
+    match said {
+        Ok(words) => face.say(&format!("{}\n", text::clean(words.trim_end()))),
+        Err(error) => face.fail(&error),
+    }
+    Did::Said
+}
+
+fn status(chat: &Chat, setup: &Setup) -> String {
+    let sandbox = &setup.config.sandbox;
+    format!(
+        "session  {}\nmodel    {}\nmode     {}\nsandbox  {} cores, {}, {} processes, no network\n",
+        chat.session(),
+        chat.model(),
+        chat.mode().as_str(),
+        sandbox.cpus,
+        sandbox.memory,
+        sandbox.pids,
+    )
+}
+
+fn rename(name: &str, chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
+    app::rename_session(&setup.state, chat.session().as_str(), name)?;
+    Ok(format!("This session is called {name} from now on."))
+}
+
+/// Returns the session to go on with; `None`: they are to be listed.
+fn sessions(
+    rest: &str,
+    chat: &Chat,
+    setup: &Setup,
+) -> Result<Option<String>, Result<String, app::Error>> {
+    let (verb, name) = rest.split_once(' ').unwrap_or((rest, ""));
+    match (verb, name.trim()) {
+        ("" | "list", "") => Ok(None),
+        ("save", name) if !name.is_empty() => Err(rename(name, chat, setup)),
+        ("load", id) if !id.is_empty() => Ok(Some(id.to_owned())),
+        ("delete", id) if !id.is_empty() => {
+            Err(app::remove_sessions(&setup.state, &[id.to_owned()])
+                .map(|_| format!("{id} is removed.")))
+        }
+        (id, "") if !matches!(id, "save" | "load" | "delete") => Ok(Some(id.to_owned())),
+        _ => Err(Ok(
+            "Say which one: its id, the beginning of one, or its name.".to_owned(),
+        )),
+    }
+}
+
+fn list(chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
+    let listed = app::list_sessions(&setup.state, MOST_SESSIONS)?;
+    let mut out = format!("this one: {}\n", chat.session());
+    for summary in &listed.sessions {
+        out.push_str(&text::line(&app::session_line(summary)));
+        out.push('\n');
+    }
+    out.push_str("/resume ID goes on with one of this project\n");
+    Ok(out)
+}
+
+/// Writes the session to a file that is not there yet.
+fn export(rest: &str, chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
+    let mut words = rest.split_whitespace();
+    let (format, path) = match words.next() {
+        Some(format @ ("md" | "json")) => (format, words.next()),
+        other => ("md", other),
+    };
+    let id = chat.session().as_str();
+    let text = if format == "json" {
+        app::export_json(&setup.state, id, &text::clean)?
+    } else {
+        app::export_markdown(&setup.state, id, &text::clean)?
+    };
+    let path = path.map_or_else(|| format!("podbay-{id}.{format}"), str::to_owned);
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => Ok(format!("written to {path}")),
+        Err(source) => Err(app::Error::Io {
+            doing: format!("write the export `{path}`"),
+            source,
+        }),
+    }
+}
+
+fn init(chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
+    let done = app::init(chat.project(), setup.state.root())?;
+    let mut out = String::new();
+    for made in &done.made {
+        out.push_str(&format!("made {made}\n"));
+    }
+    for kept in &done.kept {
+        out.push_str(&format!("{kept} is there already\n"));
+    }
+    Ok(out)
+}

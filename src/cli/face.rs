@@ -1,0 +1,338 @@
+//! Where a chat is shown and where its messages come from: lines of a terminal or pipe, or a screen
+//! of its own. Both get the same events and give the same messages.
+
+use std::io;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::signal;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::args::OutputFormat;
+use super::args::SessionFlags;
+use super::failure;
+use super::front::Person;
+use super::front::Terminal;
+use super::front::Wishes;
+use podbay_app as app;
+use podbay_app::Asker;
+use podbay_app::Fate;
+use podbay_app::Front;
+use podbay_app::Interrupt;
+use podbay_app::Later;
+use podbay_event::Answer;
+use podbay_event::Answered;
+use podbay_event::Asked;
+use podbay_event::Command;
+use podbay_event::Event;
+use podbay_ui::Keyboard;
+use podbay_ui::Paint;
+use podbay_ui::Question;
+use podbay_ui::Typed;
+use podbay_ui::read_message;
+use podbay_ui::tui;
+use podbay_ui::tui::Facts;
+use podbay_ui::tui::Tui;
+
+/// Returns whether the chat has a screen of its own.
+pub(super) fn is_full(flags: &SessionFlags) -> Result<bool, app::Error> {
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if flags.tui && (!is_terminal || flags.output != OutputFormat::Text) {
+        return Err(app::Error::usage(
+            "--tui needs a terminal for input and output, and no --output",
+            "leave it out: the chat then goes line by line",
+        ));
+    }
+    // What moves no cursor shows no screen.
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let may = is_terminal && !is_dumb && flags.output == OutputFormat::Text;
+    Ok(flags.tui || (may && !flags.classic))
+}
+
+pub(super) enum Face {
+    Lines {
+        keyboard: Keyboard,
+        terminal: Terminal,
+    },
+    Full(Full),
+}
+
+pub(super) struct Full {
+    tui: Tui,
+    commands: UnboundedReceiver<Command>,
+    /// A message is at work, so that leaving has to end it first.
+    is_busy: Arc<AtomicBool>,
+    terminal: Terminal,
+}
+
+impl Full {
+    /// Takes the terminal.
+    pub(super) fn open(
+        theme: tui::Theme,
+        facts: Facts,
+        terminal: Terminal,
+        interrupt: &Interrupt,
+        wishes: &Arc<Wishes>,
+    ) -> Result<Self, app::Error> {
+        // What is in it was typed, a message at a time.
+        let (send, commands) = mpsc::unbounded_channel();
+        let is_busy = Arc::new(AtomicBool::new(true));
+        let on_command = {
+            let (interrupt, wishes) = (interrupt.clone(), Arc::clone(wishes));
+            let is_busy = Arc::clone(&is_busy);
+            move |command: Command| {
+                match &command {
+                    Command::Interrupt => interrupt.press(),
+                    Command::Quit if is_busy.load(Ordering::Relaxed) => {
+                        wishes.leaves.store(true, Ordering::Relaxed);
+                        interrupt.press();
+                    }
+                    Command::Quit | Command::Say(_) => {}
+                }
+                let _ = send.send(command);
+            }
+        };
+        let tui =
+            Tui::open(theme, facts, Box::new(on_command)).map_err(|source| app::Error::Io {
+                doing: "take the terminal".to_owned(),
+                source,
+            })?;
+        stop_on_signal(&tui)?;
+        Ok(Self {
+            tui,
+            commands,
+            is_busy,
+            terminal,
+        })
+    }
+
+    async fn message(&mut self, interrupt: &Interrupt) -> Typed {
+        self.is_busy.store(false, Ordering::Relaxed);
+        self.tui.ready();
+        let typed = loop {
+            let command = tokio::select! {
+                () = interrupt.run().cancelled() => break Typed::Cancelled,
+                command = self.commands.recv() => command,
+            };
+            match command {
+                Some(Command::Say(message)) => break Typed::Line(message),
+                Some(Command::Quit) | None => break Typed::End,
+                // It came when its turn was over.
+                Some(Command::Interrupt) => {}
+            }
+        };
+        self.is_busy.store(true, Ordering::Relaxed);
+        self.tui.busy();
+        typed
+    }
+}
+
+/// Ctrl-Z from elsewhere stops the process as the key does: with the terminal as it was.
+fn stop_on_signal(tui: &Tui) -> Result<(), app::Error> {
+    let stop = SignalKind::from_raw(libc::SIGTSTP);
+    let mut stops = signal(stop).map_err(|source| app::Error::Io {
+        doing: "listen for signals".to_owned(),
+        source,
+    })?;
+    let tui = tui.clone();
+    tokio::spawn(async move {
+        while stops.recv().await.is_some() {
+            tui.suspend();
+        }
+    });
+    Ok(())
+}
+
+impl Face {
+    pub(super) fn tui(&self) -> Option<&Tui> {
+        match self {
+            Self::Lines { .. } => None,
+            Self::Full(full) => Some(&full.tui),
+        }
+    }
+
+    pub(super) fn terminal(&self) -> &Terminal {
+        match self {
+            Self::Lines { terminal, .. } => terminal,
+            Self::Full(full) => &full.terminal,
+        }
+    }
+
+    /// Returns who watches and who is asked.
+    pub(super) fn front(&self, interrupt: &Interrupt, wishes: &Arc<Wishes>) -> Front {
+        match self {
+            Self::Lines { keyboard, terminal } => {
+                let person = Person {
+                    keyboard: keyboard.clone(),
+                    terminal: terminal.clone(),
+                    turn: tokio::sync::Mutex::new(()),
+                    wishes: Arc::clone(wishes),
+                };
+                terminal.front(interrupt, Arc::new(person))
+            }
+            Self::Full(full) => {
+                let tui = full.tui.clone();
+                let asker = Viewer {
+                    tui: tui.clone(),
+                    wishes: Arc::clone(wishes),
+                };
+                Front {
+                    sink: Arc::new(move |event: Event| tui.event(event)),
+                    asker: Arc::new(asker),
+                    interrupt: interrupt.clone(),
+                }
+            }
+        }
+    }
+
+    /// Waits for the next message.
+    pub(super) async fn message(&mut self, interrupt: &Interrupt) -> Typed {
+        match self {
+            Self::Lines { keyboard, .. } => {
+                read_message(keyboard, &mut io::stderr(), "> ", interrupt.run()).await
+            }
+            Self::Full(full) => full.message(interrupt).await,
+        }
+    }
+
+    /// Shows a message that came otherwise than by its keys.
+    pub(super) fn begin_with(&self, message: &str) {
+        match self {
+            Self::Lines { .. } => super::say(&format!("> {}\n", podbay_ui::text::clean(message))),
+            Self::Full(full) => full.tui.begin_with(message),
+        }
+    }
+
+    /// Says something of ours.
+    pub(super) fn say(&self, words: &str) {
+        match self {
+            Self::Lines { .. } => super::say(words),
+            Self::Full(full) => full.tui.say(words),
+        }
+    }
+
+    pub(super) fn fail(&self, error: &app::Error) {
+        match self {
+            Self::Lines { terminal, .. } => {
+                failure::show(error, &mut io::stderr(), terminal.paint);
+            }
+            Self::Full(full) => {
+                let mut shown = Vec::new();
+                failure::show(error, &mut shown, Paint::NONE);
+                full.tui.fail(&String::from_utf8_lossy(&shown));
+            }
+        }
+    }
+
+    /// Asks for a yes; where nobody is there it is no.
+    pub(super) async fn confirm(&self, question: &str, interrupt: &Interrupt) -> bool {
+        match self {
+            Self::Lines { keyboard, .. } => {
+                let question = format!("{question} [y/N] ");
+                keyboard.is_terminal()
+                    && matches!(
+                        read_message(keyboard, &mut io::stderr(), &question, interrupt.run()).await,
+                        Typed::Line(line) if matches!(line.trim(), "y" | "Y" | "yes")
+                    )
+            }
+            Self::Full(full) => {
+                let choices = [('n', "no"), ('y', "yes")];
+                full.tui.choose(question, &choices).await == Some('y')
+            }
+        }
+    }
+
+    /// Ends what is shown; what follows stands on the terminal as it was.
+    pub(super) fn close(&self) {
+        if let Self::Full(full) = self {
+            full.tui.close();
+        }
+    }
+}
+
+/// Asks what becomes of a turn that was broken off; where nobody sits at a terminal it is kept.
+pub(super) struct KeepOrDrop<'a> {
+    pub(super) face: &'a Face,
+    pub(super) interrupt: &'a Interrupt,
+}
+
+impl app::Decide for KeepOrDrop<'_> {
+    fn decide(&mut self, n_changes: u64) -> Later<'_, Fate> {
+        Box::pin(async move {
+            if self.interrupt.is_ended() {
+                return Fate::Keep;
+            }
+            let paths = if n_changes == 1 {
+                "1 change".to_owned()
+            } else {
+                format!("{n_changes} changes")
+            };
+            let is_dropped = match self.face {
+                Face::Lines { keyboard, .. } => {
+                    if !keyboard.is_terminal() {
+                        return Fate::Keep;
+                    }
+                    let question = format!("{paths} so far: [k]eep or [d]rop? ");
+                    let mut err = io::stderr();
+                    let typed =
+                        read_message(keyboard, &mut err, &question, self.interrupt.run()).await;
+                    matches!(
+                        typed,
+                        Typed::Line(line) if matches!(line.trim().to_ascii_lowercase().as_str(), "d" | "drop")
+                    )
+                }
+                Face::Full(full) => {
+                    let question = format!("Stopped, with {paths} so far. Keep or drop them?");
+                    let choices = [
+                        ('k', "keep what was changed"),
+                        ('d', "drop it: the project is as it was before this turn"),
+                    ];
+                    tokio::select! {
+                        () = self.interrupt.run().cancelled() => false,
+                        chosen = full.tui.choose(&question, &choices) => chosen == Some('d'),
+                    }
+                }
+            };
+            if is_dropped { Fate::Drop } else { Fate::Keep }
+        })
+    }
+}
+
+/// The user before a screen.
+struct Viewer {
+    tui: Tui,
+    wishes: Arc<Wishes>,
+}
+
+impl Asker for Viewer {
+    fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered> {
+        Box::pin(async move {
+            let answered = self.tui.ask(Question::from(asked)).await;
+            self.wishes
+                .leaves
+                .fetch_or(answered.answer == Answer::Quit, Ordering::Relaxed);
+            answered
+        })
+    }
+
+    fn question<'a>(
+        &'a self,
+        question: &'a str,
+        options: &'a [String],
+    ) -> Later<'a, Option<String>> {
+        Box::pin(async move {
+            if !self.is_somebody_there() {
+                return None;
+            }
+            self.tui.pick(question, options).await
+        })
+    }
+
+    fn is_somebody_there(&self) -> bool {
+        !self.wishes.is_away.load(Ordering::Relaxed)
+    }
+}

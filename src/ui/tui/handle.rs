@@ -1,0 +1,177 @@
+//! The full-screen chat as the driver sees it: what it tells, and what it is asked.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use podbay_event::Answer;
+use podbay_event::Answered;
+use podbay_event::Event;
+
+use super::modal::Ask;
+use super::run;
+use super::run::Input;
+use super::screen::Told;
+use super::status::Facts;
+use super::theme::Theme;
+use super::transcript::Tone;
+use crate::Question;
+
+/// What the user's keys ask for goes here.
+pub type OnCommand = Box<dyn Fn(podbay_event::Command) + Send>;
+
+/// The chat's screen; clones tell the same one.
+#[derive(Clone)]
+pub struct Tui {
+    input: Sender<Input>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl Tui {
+    /// Takes the terminal, draws, and hears keys until [`Self::close`].
+    pub fn open(theme: Theme, facts: Facts, on_command: OnCommand) -> std::io::Result<Self> {
+        let (input, thread) = run::start(theme, facts, on_command)?;
+        Ok(Self {
+            input,
+            thread: Arc::new(Mutex::new(Some(thread))),
+        })
+    }
+
+    fn tell(&self, told: Told) {
+        // A screen that is gone has nobody before it.
+        let _ = self.input.send(Input::Told(told));
+    }
+
+    pub fn event(&self, event: Event) {
+        self.tell(Told::Event(Box::new(event)));
+    }
+
+    /// Shows what an earlier run of the session left.
+    pub fn past(&self, events: Vec<Event>) {
+        self.tell(Told::Past(events));
+    }
+
+    pub fn say(&self, words: &str) {
+        self.tell(Told::Note(Tone::Plain, words.to_owned()));
+    }
+
+    pub fn hint(&self, words: &str) {
+        self.tell(Told::Note(Tone::Dim, words.to_owned()));
+    }
+
+    pub fn warn(&self, words: &str) {
+        self.tell(Told::Note(Tone::Warn, words.to_owned()));
+    }
+
+    pub fn fail(&self, words: &str) {
+        self.tell(Told::Note(Tone::Bad, words.to_owned()));
+    }
+
+    pub fn facts(&self, facts: Facts) {
+        self.tell(Told::Facts(facts));
+    }
+
+    /// Names the project's files, for completion.
+    pub fn files(&self, files: Vec<String>) {
+        self.tell(Told::Files(files));
+    }
+
+    /// Names commands of the user's own, each with what it is for.
+    pub fn custom(&self, commands: Vec<(String, String)>) {
+        self.tell(Told::Custom(commands));
+    }
+
+    pub fn history(&self, messages: Vec<String>) {
+        self.tell(Told::History(messages));
+    }
+
+    /// Asks for the next message; it comes as [`podbay_event::Command::Say`].
+    pub fn ready(&self) {
+        self.tell(Told::Ready);
+    }
+
+    pub fn busy(&self) {
+        self.tell(Told::Busy);
+    }
+
+    pub fn clear(&self) {
+        self.tell(Told::Clear);
+    }
+
+    /// Shows a message that was not typed here, and that work on it has begun.
+    pub fn begin_with(&self, message: &str) {
+        self.tell(Told::Begun(message.to_owned()));
+    }
+
+    pub fn toggle_thinking(&self) {
+        self.tell(Told::ToggleThinking);
+    }
+
+    /// Hands text to the clipboard of the terminal.
+    pub fn copy(&self, text: &str) {
+        self.tell(Told::Copy(text.to_owned()));
+    }
+
+    /// Puts text into the editor.
+    pub fn prefill(&self, words: &str) {
+        self.tell(Told::Prefill(words.to_owned()));
+    }
+
+    /// Stops the process as Ctrl-Z does.
+    pub fn suspend(&self) {
+        self.tell(Told::Suspend);
+    }
+
+    pub async fn ask(&self, question: Question) -> Answered {
+        let (answer, answered) = oneshot::channel();
+        self.tell(Told::Ask(Ask::Permission {
+            question: Box::new(question),
+            answer,
+        }));
+        answered.await.unwrap_or(Answer::Deny.into())
+    }
+
+    /// Asks a question of the model's; `None`: there is nobody.
+    pub async fn pick(&self, question: &str, options: &[String]) -> Option<String> {
+        let (answer, answered) = oneshot::channel();
+        self.tell(Told::Ask(Ask::Pick {
+            question: question.to_owned(),
+            options: options.to_vec(),
+            answer,
+        }));
+        answered.await.ok().flatten()
+    }
+
+    /// Asks for one of these keys; the first one is what no answer means.
+    pub async fn choose(&self, question: &str, choices: &[(char, &str)]) -> Option<char> {
+        let (answer, answered) = oneshot::channel();
+        let choices = choices
+            .iter()
+            .map(|(key, meaning)| (*key, (*meaning).to_owned()))
+            .collect();
+        self.tell(Told::Ask(Ask::Choice {
+            question: question.to_owned(),
+            choices,
+            answer,
+        }));
+        answered.await.ok()
+    }
+
+    /// Gives the terminal back.
+    pub fn close(&self) {
+        self.tell(Told::Close);
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+        super::terminal::restore();
+    }
+}

@@ -1,0 +1,35 @@
+//! The full-screen chat.
+//!
+//! [`Screen`] is the state: events and keys go in, [`Screen::draw`] makes a frame of it, and it
+//! does nothing by itself. `run` is the loop around it, with the terminal and the threads.
+//! [`Tui`] is what the driver holds. Start with `screen`.
+
+mod draw;
+mod editor;
+mod handle;
+mod highlight;
+mod keys;
+mod markdown;
+mod modal;
+mod notify;
+mod panel;
+mod popup;
+mod prose;
+mod run;
+mod screen;
+mod search;
+mod status;
+mod terminal;
+mod theme;
+mod transcript;
+mod wrap;
+
+#[cfg(test)]
+mod frames;
+
+pub use handle::OnCommand;
+pub use handle::Tui;
+pub use screen::Screen;
+pub use status::Facts;
+pub use terminal::restore;
+pub use theme::Theme;

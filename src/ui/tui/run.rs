@@ -1,0 +1,311 @@
+//! The loop: keys and events in, at most 60 frames a second out.
+
+use std::io;
+use std::io::BufWriter;
+use std::io::Stdout;
+use std::io::Write;
+use std::process::Command as Program;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::Sender;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::time::Instant;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use crossterm::event;
+use crossterm::event::KeyEventKind;
+use crossterm::execute;
+use crossterm::terminal::BeginSynchronizedUpdate;
+use crossterm::terminal::EndSynchronizedUpdate;
+use nix::sys::signal::Signal;
+use nix::sys::signal::raise;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+use podbay_event::Command;
+
+use super::handle::OnCommand;
+use super::screen::Effect;
+use super::screen::Screen;
+use super::screen::Told;
+use super::status::Facts;
+use super::terminal;
+use super::theme::Theme;
+
+/// At most so often a frame is drawn.
+const FRAME: Duration = Duration::from_millis(16);
+/// How often what moves by itself is drawn.
+const TICK: Duration = Duration::from_millis(250);
+/// How long the reader of keys holds the terminal before somebody else may have it.
+const READ: Duration = Duration::from_millis(50);
+/// Events that are taken between two frames at most, so that keys are not late.
+const MOST_AT_ONCE: usize = 4096;
+/// Terminals take about this much into their clipboard.
+const MOST_COPIED: usize = 74_000;
+
+pub(super) enum Input {
+    Told(Told),
+    Key(event::Event),
+}
+
+type Screens = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
+
+pub(super) fn start(
+    theme: Theme,
+    facts: Facts,
+    on_command: OnCommand,
+) -> io::Result<(Sender<Input>, JoinHandle<()>)> {
+    terminal::restore_on_panic();
+    terminal::enter()?;
+    let terminal = match new_terminal() {
+        Ok(terminal) => terminal,
+        Err(error) => {
+            terminal::restore();
+            return Err(error);
+        }
+    };
+    // What is in it is bounded by what was printed and answered: nothing is sent for nothing.
+    let (input, inputs) = channel();
+    let gate = Arc::new(Mutex::new(()));
+    read_keys(input.clone(), Arc::clone(&gate))?;
+    let chat = Chat {
+        screen: Screen::new(theme, facts),
+        terminal,
+        on_command,
+        gate,
+        drawn: None,
+    };
+    let thread = std::thread::Builder::new()
+        .name("podbay-screen".to_owned())
+        .spawn(move || chat.run(&inputs))?;
+    Ok((input, thread))
+}
+
+fn new_terminal() -> io::Result<Screens> {
+    // A frame goes out in one piece.
+    let out = BufWriter::with_capacity(64 << 10, io::stdout());
+    let mut terminal = Terminal::new(CrosstermBackend::new(out))?;
+    terminal.clear()?;
+    Ok(terminal)
+}
+
+/// Reads keys while nobody else has the gate.
+fn read_keys(input: Sender<Input>, gate: Arc<Mutex<()>>) -> io::Result<()> {
+    let read = move || {
+        loop {
+            let key = {
+                let _held = gate.lock().unwrap_or_else(PoisonError::into_inner);
+                match event::poll(READ) {
+                    Ok(true) => event::read(),
+                    Ok(false) => {
+                        continue_if_wanted();
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                }
+            };
+            match key {
+                Ok(key) => {
+                    if input.send(Input::Key(key)).is_err() {
+                        return;
+                    }
+                }
+                // The terminal is gone; the signal that says so ends the chat.
+                Err(_) => return,
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("podbay-keys".to_owned())
+        .spawn(read)?;
+    Ok(())
+}
+
+/// Lets a thread that waits for the gate have it.
+fn continue_if_wanted() {
+    std::thread::yield_now();
+}
+
+struct Chat {
+    screen: Screen,
+    terminal: Screens,
+    on_command: OnCommand,
+    gate: Arc<Mutex<()>>,
+    drawn: Option<Instant>,
+}
+
+impl Chat {
+    fn run(mut self, inputs: &Receiver<Input>) {
+        self.draw();
+        loop {
+            let wait = if self.screen.is_live() || self.screen.has_modal() {
+                TICK
+            } else {
+                Duration::from_secs(3600)
+            };
+            let first = match inputs.recv_timeout(wait) {
+                Ok(input) => Some(input),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            let now = Instant::now();
+            let mut is_key = false;
+            if let Some(first) = first {
+                is_key |= matches!(first, Input::Key(_));
+                self.take(first, now);
+                for _ in 0..MOST_AT_ONCE {
+                    let Ok(next) = inputs.try_recv() else { break };
+                    is_key |= matches!(next, Input::Key(_));
+                    self.take(next, now);
+                }
+            }
+            self.screen.tick(now);
+            if self.screen.is_closed() || terminal::is_lost() {
+                break;
+            }
+            // What streams waits for its frame; what is typed does not.
+            if !is_key
+                && let Some(drawn) = self.drawn
+                && let Some(left) = FRAME.checked_sub(drawn.elapsed())
+            {
+                std::thread::sleep(left);
+                let now = Instant::now();
+                for _ in 0..MOST_AT_ONCE {
+                    let Ok(next) = inputs.try_recv() else { break };
+                    self.take(next, now);
+                }
+                if self.screen.is_closed() || terminal::is_lost() {
+                    break;
+                }
+            }
+            self.draw();
+        }
+        terminal::restore();
+        if terminal::is_lost() {
+            (self.on_command)(Command::Quit);
+        }
+    }
+
+    fn take(&mut self, input: Input, now: Instant) {
+        let effects = match input {
+            Input::Told(told) => self.screen.told(told, now),
+            Input::Key(event::Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                self.screen.key(key, now)
+            }
+            Input::Key(event::Event::Paste(text)) => {
+                self.screen.paste(&text, now);
+                Vec::new()
+            }
+            Input::Key(event::Event::FocusGained) => {
+                self.screen.set_focus(true);
+                Vec::new()
+            }
+            Input::Key(event::Event::FocusLost) => {
+                self.screen.set_focus(false);
+                Vec::new()
+            }
+            // The next frame asks for the size.
+            Input::Key(_) => Vec::new(),
+        };
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        if let Some(words) = self.screen.take_notification() {
+            let mut out = io::stdout();
+            // BEL for whoever looks elsewhere, OSC 9 for terminals that show a message.
+            let _ = write!(out, "\x07\x1b]9;{words}\x1b\\").and_then(|()| out.flush());
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send(command) => (self.on_command)(command),
+            Effect::Copy(text) => {
+                let end = text.floor_char_boundary(MOST_COPIED);
+                let encoded = BASE64.encode(&text[..end]);
+                let mut out = io::stdout();
+                // OSC 52 goes through ssh and tmux, which no program of this machine does.
+                let _ = write!(out, "\x1b]52;c;{encoded}\x07").and_then(|()| out.flush());
+            }
+            Effect::Redraw => {
+                let _ = self.terminal.clear();
+            }
+            Effect::Suspend => self.outside(|| {
+                let _ = raise(Signal::SIGSTOP);
+            }),
+            Effect::Edit(text) => {
+                let mut edited = Ok(String::new());
+                self.outside(|| edited = edit(&text));
+                match edited {
+                    Ok(text) => self.screen.set_text(&text),
+                    Err(problem) => self.screen.say(&problem, Instant::now()),
+                }
+            }
+        }
+    }
+
+    /// Gives the terminal to somebody else for a while.
+    fn outside(&mut self, work: impl FnOnce()) {
+        let gate = Arc::clone(&self.gate);
+        let _held = gate.lock().unwrap_or_else(PoisonError::into_inner);
+        terminal::restore();
+        work();
+        let _ = terminal::enter();
+        let _ = self.terminal.clear();
+    }
+
+    fn draw(&mut self) {
+        let now = Instant::now();
+        // A terminal that can, shows the frame as a whole.
+        let _ = execute!(self.terminal.backend_mut(), BeginSynchronizedUpdate);
+        let _ = self.terminal.draw(|frame| self.screen.draw(frame, now));
+        let _ = execute!(self.terminal.backend_mut(), EndSynchronizedUpdate);
+        self.drawn = Some(now);
+    }
+}
+
+/// Has the user write the message in an editor of their own.
+fn edit(text: &str) -> Result<String, String> {
+    let editor = ["VISUAL", "EDITOR"]
+        .iter()
+        .find_map(|name| {
+            std::env::var(name)
+                .ok()
+                .filter(|value| !value.trim().is_empty())
+        })
+        .unwrap_or_else(|| "vi".to_owned());
+    let problem = |what: &str, error: io::Error| format!("{what}: {error}");
+    let file = tempfile::Builder::new()
+        .prefix("podbay-message-")
+        .suffix(".md")
+        .tempfile()
+        .map_err(|error| problem("cannot make a file for the editor", error))?;
+    std::fs::write(file.path(), text)
+        .map_err(|error| problem("cannot write the file for the editor", error))?;
+    // What stands in the variable may have arguments, as git and others take it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the user's own editor, on their own text"
+    )]
+    let status = Program::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(file.path())
+        .status()
+        .map_err(|error| problem("cannot start the editor", error))?;
+    if !status.success() {
+        return Err(format!(
+            "`{editor}` ended with {status}: the message is as it was"
+        ));
+    }
+    let text = std::fs::read_to_string(file.path())
+        .map_err(|error| problem("cannot read what the editor wrote", error))?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}

@@ -1,0 +1,476 @@
+//! The state of the full-screen chat. Events, keys and time go in; [`super::draw`] shows it, and
+//! [`Effect`]s come out. It does nothing by itself, so that a test can hold a frame of it.
+
+use std::collections::BTreeSet;
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use podbay_event::CallStatus;
+use podbay_event::Command;
+use podbay_event::Decision;
+use podbay_event::Event;
+use podbay_event::Kind;
+use podbay_event::Progress;
+use podbay_event::git_taken;
+
+use super::editor::Editor;
+use super::modal::Ask;
+use super::modal::Modal;
+use super::panel::Panel;
+use super::popup::Popup;
+use super::search::Search;
+use super::status;
+use super::status::Count;
+use super::status::Facts;
+use super::status::Phase;
+use super::status::Status;
+use super::status::Working;
+use super::theme::Theme;
+use super::transcript::Entry;
+use super::transcript::Tone;
+use super::transcript::Transcript;
+use crate::call;
+use crate::text;
+
+/// What the terminal or the driver has to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Send(Command),
+    /// Open the user's editor on what is typed.
+    Edit(String),
+    /// Stop the process until the shell has it go on.
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+    /// Hand text to the terminal's clipboard.
+    Copy(String),
+}
+
+/// What the driver and the session tell the screen.
+pub(super) enum Told {
+    Event(Box<Event>),
+    /// Events of an earlier run of the session.
+    Past(Vec<Event>),
+    Note(Tone, String),
+    Ask(Ask),
+    Facts(Facts),
+    Files(Vec<String>),
+    Custom(Vec<(String, String)>),
+    History(Vec<String>),
+    /// A message is waited for: what was queued goes first.
+    Ready,
+    /// What is typed from now on is queued.
+    Busy,
+    Clear,
+    ToggleThinking,
+    /// A message that was not typed here.
+    Begun(String),
+    Copy(String),
+    /// Text for the editor.
+    Prefill(String),
+    Suspend,
+    Close,
+}
+
+/// All that is on the screen.
+pub struct Screen {
+    pub(super) theme: Theme,
+    pub(super) transcript: Transcript,
+    pub(super) editor: Editor,
+    pub(super) queue: VecDeque<String>,
+    pub(super) modals: VecDeque<Modal>,
+    pub(super) working: Option<Working>,
+    pub(super) status: Status,
+    pub(super) popup: Option<Popup>,
+    pub(super) search: Option<Search>,
+    pub(super) hint: Option<(String, Instant)>,
+    /// Lines from the end; 0 follows what comes.
+    pub(super) scroll: usize,
+    /// How many lines of the conversation were shown last.
+    pub(super) page: usize,
+    pub(super) chosen: Option<usize>,
+    pub(super) files: Vec<String>,
+    pub(super) custom: Vec<(String, String)>,
+    pub(super) pressed: Option<Instant>,
+    /// When a key was typed last.
+    pub(super) typed: Option<Instant>,
+    /// Whether the terminal is in front, where it says so.
+    pub(super) has_focus: Option<bool>,
+    pub(super) notification: Option<&'static str>,
+    changed: BTreeSet<String>,
+    progress: Option<Progress>,
+    /// The driver waits for a message.
+    is_wanted: bool,
+    is_closed: bool,
+    /// Events are those of an earlier run.
+    is_past: bool,
+    /// Words of the answer under way were shown as they came.
+    is_streamed: bool,
+}
+
+impl Screen {
+    pub fn new(theme: Theme, facts: Facts) -> Self {
+        Self {
+            theme,
+            transcript: Transcript::default(),
+            editor: Editor::default(),
+            queue: VecDeque::new(),
+            modals: VecDeque::new(),
+            working: None,
+            status: Status {
+                facts,
+                ..Status::default()
+            },
+            popup: None,
+            search: None,
+            hint: None,
+            scroll: 0,
+            page: 0,
+            chosen: None,
+            files: Vec::new(),
+            custom: Vec::new(),
+            pressed: None,
+            typed: None,
+            has_focus: None,
+            notification: None,
+            changed: BTreeSet::new(),
+            progress: None,
+            is_wanted: false,
+            is_closed: false,
+            is_past: false,
+            is_streamed: false,
+        }
+    }
+
+    /// Takes a message of the driver's.
+    pub(super) fn told(&mut self, told: Told, now: Instant) -> Vec<Effect> {
+        match told {
+            Told::Event(event) => self.event(&event, now),
+            Told::Past(events) => {
+                self.is_past = true;
+                for event in &events {
+                    self.event(event, now);
+                }
+                self.is_past = false;
+                self.working = None;
+            }
+            Told::Note(tone, words) => self.transcript.note(tone, &words),
+            Told::Ask(ask) => self.modals.push_back(Modal::new(ask)),
+            Told::Facts(facts) => self.status.facts = facts,
+            Told::Files(files) => self.files = files,
+            Told::Custom(custom) => self.custom = custom,
+            Told::History(history) => self.editor.set_history(history),
+            Told::Ready => {
+                self.working = None;
+                self.progress = None;
+                self.is_wanted = true;
+                self.status.is_ready = true;
+                return self.send_next(now);
+            }
+            Told::Busy => self.is_wanted = false,
+            Told::Clear => self.transcript.clear(),
+            Told::Begun(message) => {
+                self.status.is_ready = true;
+                self.transcript.push(Entry::User(message));
+                self.begin_working(now, Phase::Waiting);
+            }
+            Told::ToggleThinking => self.transcript.toggle_thinking(),
+            Told::Copy(text) => return vec![Effect::Copy(text)],
+            Told::Prefill(words) => self.editor.set(&words),
+            Told::Suspend => return vec![Effect::Suspend],
+            Told::Close => self.is_closed = true,
+        }
+        Vec::new()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Returns whether something moves by itself, so that it is drawn now and then.
+    pub(super) fn is_live(&self) -> bool {
+        self.working.is_some() || self.progress.is_some() || self.hint.is_some()
+    }
+
+    /// Forgets what has had its time.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.hint.as_ref().is_some_and(|(_, until)| *until <= now) {
+            self.hint = None;
+        }
+        while self.modals.front().is_some_and(Modal::is_withdrawn) {
+            self.modals.pop_front();
+        }
+    }
+
+    /// Sends a message, or queues it while the driver has one.
+    pub(super) fn submit(&mut self, message: String, now: Instant) -> Vec<Effect> {
+        self.scroll = 0;
+        self.chosen = None;
+        self.queue.push_back(message);
+        self.send_next(now)
+    }
+
+    fn send_next(&mut self, now: Instant) -> Vec<Effect> {
+        if !self.is_wanted {
+            return Vec::new();
+        }
+        let Some(message) = self.queue.pop_front() else {
+            return Vec::new();
+        };
+        self.is_wanted = false;
+        let is_ours = message.trim_start().starts_with('/') && !message.trim().starts_with("//");
+        if is_ours {
+            self.transcript
+                .note(Tone::Dim, &format!("\n› {}", message.trim()));
+        } else {
+            self.transcript.push(Entry::User(message.clone()));
+        }
+        self.begin_working(now, Phase::Waiting);
+        vec![Effect::Send(Command::Say(message))]
+    }
+
+    fn begin_working(&mut self, now: Instant, phase: Phase) {
+        self.changed.clear();
+        self.working = Some(Working {
+            begun: now,
+            phase,
+            count: Count::default(),
+            is_stopping: false,
+        });
+    }
+
+    /// Ends the turn under way, once.
+    pub(super) fn stop(&mut self) -> Vec<Effect> {
+        match &mut self.working {
+            Some(working) if !working.is_stopping => {
+                working.is_stopping = true;
+                vec![Effect::Send(Command::Interrupt)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &Event, now: Instant) {
+        let is_past = self.is_past;
+        match &event.kind {
+            Kind::TextDelta { text } => {
+                self.is_streamed = true;
+                self.transcript.push_text(text);
+                self.phase(Phase::Writing);
+            }
+            Kind::ThinkingDelta { text } => {
+                self.transcript.push_thinking(text);
+                self.phase(Phase::Thinking);
+            }
+            Kind::AssistantMessage {
+                text,
+                thinking,
+                calls: _,
+                usage,
+                interrupted,
+                duration_ms,
+                ..
+            } => {
+                if !std::mem::take(&mut self.is_streamed) && !text.trim().is_empty() {
+                    if is_past && !thinking.is_empty() {
+                        self.transcript.push_thinking(thinking);
+                    }
+                    self.transcript.push_text(text);
+                }
+                self.transcript.end_thinking();
+                self.transcript.end_text();
+                if *interrupted {
+                    self.transcript.note(Tone::Warn, "(cut short)");
+                }
+                self.counted(*usage, *duration_ms);
+                self.phase(Phase::Waiting);
+            }
+            Kind::UserMessage { text, .. } if is_past => {
+                self.transcript.push(Entry::User(text.clone()));
+            }
+            Kind::CallStarted {
+                call,
+                name,
+                arguments,
+            } => {
+                self.transcript.end_thinking();
+                self.transcript.end_text();
+                let panel = Panel::new(call, name, arguments, now);
+                self.transcript.push(Entry::Call(Box::new(panel)));
+                if let Some(working) = &mut self.working {
+                    working.count.calls += 1;
+                }
+            }
+            Kind::CallOutput { call, text } => {
+                if let Some(panel) = self.transcript.panel(call) {
+                    panel.push_output(text);
+                }
+            }
+            Kind::CallFinished {
+                call,
+                name,
+                status,
+                result,
+                duration_ms,
+                ..
+            } => self.finished(call, name, *status, result, *duration_ms, now),
+            Kind::CallDecided {
+                name,
+                decision: Decision::Deny,
+                reason,
+                ..
+            } => {
+                let words = format!("denied: {}: {}", text::line(name), text::line(reason));
+                self.transcript.note(Tone::Warn, &words);
+            }
+            Kind::PermissionAsked { .. } | Kind::QuestionAsked { .. } => self.phase(Phase::Asking),
+            Kind::ModelAsked | Kind::PermissionAnswered { .. } => self.phase(Phase::Waiting),
+            Kind::ModelReady { model, context, .. } => {
+                self.status.facts.model.clone_from(model);
+                self.status.window = *context;
+            }
+            Kind::ToolModeChanged { from, to, reason } => {
+                let words = format!(
+                    "tool calls: {} instead of {} from here on ({})",
+                    to.as_str(),
+                    from.as_str(),
+                    text::line(reason)
+                );
+                self.transcript.note(Tone::Warn, &words);
+            }
+            Kind::BoxStarted { image, .. } => self.status.image.clone_from(image),
+            Kind::BoxLost { reason } => {
+                let words = format!("the sandbox ended: {}", text::line(reason));
+                self.transcript.note(Tone::Warn, &words);
+            }
+            Kind::ModeChanged { mode } => self.status.facts.mode.clone_from(mode),
+            Kind::Interrupted => self.transcript.note(Tone::Warn, "interrupted"),
+            Kind::Warning { message } if !is_past => {
+                let words = format!("warning: {}", call::warning(message));
+                self.transcript.note(Tone::Warn, &words);
+            }
+            Kind::LimitReached { limit, at_end } => {
+                let how = if *at_end { "is reached" } else { "is near" };
+                let words = format!("the limit of {} {how}", crate::plain::limit_word(*limit));
+                self.transcript.note(Tone::Warn, &words);
+            }
+            Kind::ContextNear { used, window, .. } => {
+                self.status.used = *used;
+                self.status.window = Some(*window);
+            }
+            Kind::ConversationCompacted { before, after, .. } => {
+                self.status.used = *after;
+                let words = format!(
+                    "made room: a summary replaces the older messages ({before} -> {after} tokens)"
+                );
+                self.transcript.note(Tone::Dim, &words);
+            }
+            kind @ Kind::GitTaken { .. } => {
+                let words = git_taken(kind).unwrap_or_default();
+                self.transcript.note(Tone::Plain, &format!("git: {words}"));
+            }
+            Kind::Progress(progress) => {
+                self.progress = (!progress.finished).then(|| progress.clone());
+                if !progress.finished {
+                    self.phase(Phase::Step(status::step(progress)));
+                } else if self
+                    .working
+                    .as_ref()
+                    .is_some_and(|working| matches!(working.phase, Phase::Step(_)))
+                {
+                    self.phase(Phase::Waiting);
+                }
+            }
+            Kind::TaskEnded(_) if !is_past => self.end_turn(now),
+            _ => {}
+        }
+    }
+
+    fn phase(&mut self, phase: Phase) {
+        if let Some(working) = &mut self.working {
+            working.phase = phase;
+        }
+    }
+
+    /// Returns what a step says that goes on where no turn is.
+    pub(super) fn step(&self) -> Option<String> {
+        self.progress.as_ref().map(status::step)
+    }
+
+    fn counted(&mut self, usage: podbay_event::Usage, duration_ms: u64) {
+        self.status.used = usage.prompt.saturating_add(usage.completion);
+        if usage.completion >= 16 && duration_ms > 0 {
+            self.status.speed = Some(usage.completion as f64 * 1000.0 / duration_ms as f64);
+        }
+        self.status.all.usage += usage;
+        self.status.all.requests += 1;
+        if let Some(working) = &mut self.working {
+            working.count.usage += usage;
+            working.count.requests += 1;
+        }
+    }
+
+    fn finished(
+        &mut self,
+        id: &str,
+        name: &str,
+        status: CallStatus,
+        result: &str,
+        duration_ms: u64,
+        now: Instant,
+    ) {
+        if self.transcript.panel(id).is_none() {
+            // A call that never began has its end alone.
+            let panel = Panel::new(id, name, "{}", now);
+            self.transcript.push(Entry::Call(Box::new(panel)));
+        }
+        let Some(panel) = self.transcript.panel(id) else {
+            return;
+        };
+        panel.finish(status, result, duration_ms);
+        let changed = panel.changed();
+        let title = panel.title();
+        if name == "task_list" && status == CallStatus::Ok {
+            panel.is_open = false;
+            self.transcript.note(Tone::Plain, &check_list(result));
+        }
+        if let (Some((added, removed)), Some(working)) = (changed, &mut self.working) {
+            self.changed.insert(title);
+            working.count.files = self.changed.len();
+            working.count.added += added;
+            working.count.removed += removed;
+        }
+        self.phase(Phase::Waiting);
+    }
+
+    fn end_turn(&mut self, now: Instant) {
+        self.transcript.end_thinking();
+        self.transcript.end_text();
+        if let Some(working) = &self.working {
+            let ms = now.saturating_duration_since(working.begun).as_millis() as u64;
+            let words = status::summary(&working.count, ms);
+            let begun = working.begun;
+            self.transcript.note(Tone::Dim, &format!("\n{words}"));
+            self.turn_is_over(begun, now);
+        }
+    }
+
+    pub(super) fn say(&mut self, words: &str, now: Instant) {
+        self.hint = Some((words.to_owned(), now + std::time::Duration::from_secs(2)));
+    }
+}
+
+/// Returns a task list as it is read: `[x]` is `☑`.
+fn check_list(result: &str) -> String {
+    let mut out = String::new();
+    for line in result.lines() {
+        let line = line
+            .replacen("[ ]", "☐", 1)
+            .replacen("[>]", "▸", 1)
+            .replacen("[x]", "☑", 1);
+        out.push_str("  ");
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
