@@ -27,6 +27,7 @@ use nix::sys::signal::Signal;
 use nix::sys::signal::raise;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 
 use podbay_event::Command;
 
@@ -91,8 +92,17 @@ fn new_terminal() -> io::Result<Screens> {
     // A frame goes out in one piece.
     let out = BufWriter::with_capacity(64 << 10, io::stdout());
     let mut terminal = Terminal::new(CrosstermBackend::new(out))?;
-    terminal.clear()?;
+    clear(&mut terminal)?;
     Ok(terminal)
+}
+
+/// Has the next frame draw all of it on an empty screen.
+///
+/// `Terminal::clear` would ask the terminal where its cursor is. One that does not answer holds that
+/// up for two seconds, and the answer is taken from the keys.
+fn clear(terminal: &mut Screens) -> io::Result<()> {
+    let size = terminal.size()?;
+    terminal.resize(Rect::new(0, 0, size.width, size.height))
 }
 
 /// Reads keys while nobody else has the gate.
@@ -234,7 +244,7 @@ impl Chat {
                 let _ = write!(out, "\x1b]52;c;{encoded}\x07").and_then(|()| out.flush());
             }
             Effect::Redraw => {
-                let _ = self.terminal.clear();
+                let _ = clear(&mut self.terminal);
             }
             Effect::Suspend => self.outside(|| {
                 let _ = raise(Signal::SIGSTOP);
@@ -257,7 +267,7 @@ impl Chat {
         terminal::restore();
         work();
         let _ = terminal::enter();
-        let _ = self.terminal.clear();
+        let _ = clear(&mut self.terminal);
     }
 
     fn draw(&mut self) {
