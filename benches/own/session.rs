@@ -60,7 +60,7 @@ fn resume(state: &State, path: &std::path::Path) -> Outcome<usize> {
     let _status = ResumeState::of(&before.events).status;
     let (_log, records, _repair) = Log::resume(state, path, &Options::default())?;
     let past = ResumeState::of(&records.events);
-    let conversation = Conversation::over(
+    let conversation = Conversation::resume(
         Prompt::new("You work.", &[], ToolMode::Native),
         past.history,
     );

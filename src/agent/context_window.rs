@@ -7,6 +7,8 @@ use async_recursion::async_recursion as boxed;
 use super::Agent;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
+use super::summary;
+use super::summary::SummaryInput;
 use super::unread_results;
 use super::window_gauge::ASSUMED_WINDOW;
 use podbay_event::Kind;
@@ -39,8 +41,11 @@ struct SummaryText(Option<String>);
 impl Agent {
     /// Notes in the log what the session has come to, put together without the model; returns it.
     pub fn checkpoint(&mut self) -> String {
-        self.gauge.has_checkpoint = true;
-        let summary = summary::compose(self.conversation.history(), &Parts::default(), usize::MAX);
+        let summary = summary::compose(
+            self.conversation.history(),
+            &SummaryInput::default(),
+            usize::MAX,
+        );
         self.emit(Kind::CheckpointMade {
             summary: summary.clone(),
         });

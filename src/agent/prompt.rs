@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::Profile;
-use super::gauge::ASSUMED_WINDOW;
 use super::instructions::Instructions;
 use super::instructions::instructions;
+use super::window_gauge::ASSUMED_WINDOW;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
 use podbay_wire::Call;

@@ -234,7 +234,7 @@ impl Chat {
         let words = "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
         self.seat.agent.add_context(&ProjectContext {
             text: words.to_owned(),
-            ..Context::default()
+            ..ProjectContext::default()
         });
         true
     }
@@ -315,9 +315,9 @@ impl Chat {
 
     /// Tells the model something with the next message.
     pub fn tell(&mut self, words: &str) {
-        self.seat.agent.add_context(&Context {
+        self.seat.agent.add_context(&ProjectContext {
             text: format!("The person says by the way: {words}"),
-            ..Context::default()
+            ..ProjectContext::default()
         });
     }
 

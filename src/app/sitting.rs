@@ -168,7 +168,7 @@ pub(super) async fn sit_down(
     let mut bench = Bench::open(config, &place.state, ground, cancel)
         .await
         .map_err(failed)?;
-    if kind == TaskKind::Chat && front.asker.is_somebody_there() {
+    if kind == TaskKind::Chat && front.asker.can_answer() {
         bench.let_grant();
     }
     model::check(&bench).map_err(failed)?;

@@ -237,7 +237,7 @@ fn list(chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
     let listed = app::list_sessions(&setup.state, MOST_SESSIONS)?;
     let mut out = format!("this one: {}\n", chat.session());
     for summary in &listed.sessions {
-        out.push_str(&text::line(&app::session_line(summary)));
+        out.push_str(&text::line(&app::session_line(summary, &app::local_time())));
         out.push('\n');
     }
     out.push_str("/resume ID goes on with one of this project\n");

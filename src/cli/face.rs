@@ -325,14 +325,14 @@ impl Asker for Viewer {
         options: &'a [String],
     ) -> Later<'a, Option<String>> {
         Box::pin(async move {
-            if !self.is_somebody_there() {
+            if !self.can_answer() {
                 return None;
             }
             self.tui.pick(question, options).await
         })
     }
 
-    fn is_somebody_there(&self) -> bool {
+    fn can_answer(&self) -> bool {
         !self.wishes.is_away.load(Ordering::Relaxed)
     }
 }

@@ -208,7 +208,7 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
 /// What waits, as a script reads it.
 #[derive(Serialize)]
 struct ReviewList<'a> {
-    reviews: &'a [app::Review],
+    reviews: &'a [app::PendingReview],
     /// How many there are; the list names the first of them.
     n: u64,
 }

@@ -173,7 +173,7 @@ pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
 /// The turns that changed something, as a script reads them.
 #[derive(Serialize)]
 struct TurnList<'a> {
-    turns: &'a [app::TurnTaken],
+    turns: &'a [app::TurnSummary],
     /// How many there are; the list names the first of them.
     n: u64,
     is_unfinished: bool,
@@ -181,13 +181,13 @@ struct TurnList<'a> {
 
 /// Returns the sessions whose turns an order takes back or brings back, and what it does to them in
 /// words.
-fn concerned(order: &Undo, turns: &app::Turns) -> (&'static str, Vec<String>) {
+fn concerned(order: &Undo, turns: &app::TurnList) -> (&'static str, Vec<String>) {
     let (doing, state, n) = match order {
         Undo::Back { n, .. } => ("Undo turns of", app::TurnState::Done, *n),
         Undo::Forward { n, .. } => ("Redo turns of", app::TurnState::TakenBack, *n),
         _ => return ("", Vec::new()),
     };
-    let mut all: Vec<&app::TurnTaken> = turns
+    let mut all: Vec<&app::TurnSummary> = turns
         .turns
         .first
         .iter()
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn the_sessions_of_the_turns_that_an_undo_reaches_are_found() {
-        let turn = |turn: u64, session: &str, state| app::TurnTaken {
+        let turn = |turn: u64, session: &str, state| app::TurnSummary {
             turn,
             session: session.to_owned(),
             n_turn: 1,
@@ -433,7 +433,7 @@ mod tests {
             turn(2, "b", done.clone()),
             turn(1, "a", done),
         ];
-        let turns = app::Turns {
+        let turns = app::TurnList {
             turns: all.into_iter().collect(),
             n_bytes: 0,
             most_bytes: 0,

@@ -317,6 +317,10 @@ pub enum Kind {
         used: u64,
         window: u64,
     },
+    /// What the session has come to, put together without the model, for the reader of the log.
+    CheckpointMade {
+        summary: String,
+    },
     /// Long results were replaced by short references, to make room.
     ResultsEvicted {
         results: Vec<Evicted>,

@@ -10,7 +10,7 @@ use podbay_event::json_line;
 use super::Options;
 use super::State;
 use super::journal::Journal;
-use super::mask::mask;
+use super::redact::redact;
 
 /// A command under way. Its beginning is written before it does anything.
 pub struct CommandRecord {
@@ -60,7 +60,7 @@ impl CommandRecord {
             at: Timestamp::now(),
             command,
             project: &project,
-            detail: &mask(detail),
+            detail: &redact(detail),
         });
         record
     }

@@ -542,6 +542,7 @@ fn one(text: &mut String, event: &Event) {
         | Kind::PromptBegun { .. }
         | Kind::HookEnded { .. }
         | Kind::ModelAsked
+        | Kind::CheckpointMade { .. }
         | Kind::AnswerOpen(_)
         | Kind::TaskEnded(_)
         | Kind::CallDecided { .. }

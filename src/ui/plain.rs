@@ -383,6 +383,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::ImageShown { .. }
             | Kind::ImagesTakenOut { .. }
             | Kind::ModelAsked
+            | Kind::CheckpointMade { .. }
             | Kind::AnswerOpen(_)
             | Kind::TaskEnded(_)
             | Kind::ContextAdded { .. }

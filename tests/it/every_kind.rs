@@ -158,6 +158,7 @@ every_kind! {
     }
     HookEnded { moment: Moment::Stop, call: Some(bad()), run: bad(), outcome: HookOutcome::Failed, said: bad(), duration_ms: 1 }
     ContextNear { percent: 75, used: 3, window: 4 }
+    CheckpointMade { summary: bad() }
     ResultsEvicted { results: vec![Evicted { call: bad(), text: bad() }] }
     ConversationCompacted { summary: bad(), head: 1, tail: 1, before: 2, after: 1 }
     ModeChanged { mode: bad() }

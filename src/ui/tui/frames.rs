@@ -54,7 +54,7 @@ impl Stage {
     /// A chat that is ready for a message.
     pub(super) fn ready() -> Self {
         let mut stage = Self::new();
-        stage.happens(Kind::BoxStarted {
+        stage.happens(Kind::SandboxStarted {
             image: "podbay/workspace".to_owned(),
             duration_ms: 300,
             hidden: Vec::new(),
@@ -269,7 +269,7 @@ fn question(command: &str) -> Question {
     Question {
         tool: "bash".to_owned(),
         arguments: serde_json::json!({ "command": command }).to_string(),
-        capabilities: vec![Capability::RunInBox],
+        capabilities: vec![Capability::RunInSandbox],
         lasting: Lasting::Exactly {
             what: command.lines().next().unwrap_or_default().to_owned(),
             always: true,

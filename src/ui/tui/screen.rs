@@ -338,8 +338,8 @@ impl Screen {
                 );
                 self.transcript.note(Tone::Warn, &words);
             }
-            Kind::BoxStarted { image, .. } => self.status.image.clone_from(image),
-            Kind::BoxLost { reason } => {
+            Kind::SandboxStarted { image, .. } => self.status.image.clone_from(image),
+            Kind::SandboxLost { reason } => {
                 let words = format!("the sandbox ended: {}", text::line(reason));
                 self.transcript.note(Tone::Warn, &words);
             }
