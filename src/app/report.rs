@@ -273,7 +273,7 @@ impl Report {
                     changes.deleted.push(path);
                 }
                 ChangeKind::Mode if change.entry == EntryType::Folder => {
-                    changes.modified.push(path)
+                    changes.modified.push(path);
                 }
                 _ if change.entry == EntryType::Folder => {}
                 ChangeKind::Type {
@@ -282,7 +282,7 @@ impl Report {
                 | ChangeKind::Created => changes.created.push(path),
                 ChangeKind::Deleted => changes.deleted.push(path),
                 ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type { .. } => {
-                    changes.modified.push(path)
+                    changes.modified.push(path);
                 }
                 ChangeKind::Renamed { from } => {
                     changes.deleted.push(from.to_string());

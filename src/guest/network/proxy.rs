@@ -189,13 +189,13 @@ mod tests {
         let socket = folder.path().join("s");
         // One that was killed leaves its socket behind.
         drop(StdUnixListener::bind(&socket).expect("a socket"));
-        let (asked, gateway) = tokio::join!(ask(socket.clone()), async {
+        let (asked, served) = tokio::join!(ask(socket.clone()), async {
             tokio::time::sleep(2 * PAUSE).await;
             std::fs::remove_file(&socket).expect("removed");
-            gateway(UnixListener::bind(&socket).expect("a socket"))
+            gateway(UnixListener::bind(&socket).expect("a socket")).await
         });
         assert_eq!(asked, "answered");
-        gateway.await.expect("served");
+        assert_eq!(served.expect("served"), REQUEST);
     }
 
     #[tokio::test]

@@ -69,7 +69,7 @@ impl Segment {
 pub(super) struct Goal {
     pub(super) size: u64,
     pub(super) sha256: Option<String>,
-    /// The server's ETag or date, for files without a known hash.
+    /// The server's `ETag` or date, for files without a known hash.
     pub(super) validator: Option<String>,
 }
 
