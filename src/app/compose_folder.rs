@@ -221,7 +221,7 @@ fn compare(
     let ids = [("PODBAY_UID", owner.0), ("PODBAY_GID", owner.1)];
     let Some(text) = text else {
         done.notes.push(format!(
-            "{} is no plain file of moderate size, so it was not looked into",
+            "{} is not a regular file of moderate size, so it was not read",
             done.dotenv
         ));
         done.to_add.extend(

@@ -428,9 +428,9 @@ mod tests {
         };
         let (done, taken) = (app::TurnState::Done, app::TurnState::TakenBack);
         let all = [
-            turn(4, "d", taken.clone()),
+            turn(4, "d", taken),
             turn(3, "c", taken),
-            turn(2, "b", done.clone()),
+            turn(2, "b", done),
             turn(1, "a", done),
         ];
         let turns = app::TurnList {

@@ -245,7 +245,7 @@ impl Error {
             }
             Self::Left { name, .. } => return Some(engine::how_to_remove(name)),
             Self::Engine { source, .. } => return source.hint(),
-            Self::Cancelled { doing } if doing.starts_with("loading") => {
+            Self::Cancelled { doing } if doing.starts_with("downloading") => {
                 "the downloaded part is kept, and the next attempt resumes there"
             }
             Self::Setting { .. }

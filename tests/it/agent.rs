@@ -1634,7 +1634,7 @@ async fn a_press_ends_the_call_and_what_follows_it_in_the_same_answer() {
     );
     let results = desk.results(1);
     assert!(
-        results[0].contains("cancelled") && results[1].contains("not carried out"),
+        results[0].contains("cancelled") && results[1].contains("not executed"),
         "{results:?}"
     );
     assert!(!is_running(&time) && !desk.guest.path("second").exists());

@@ -220,7 +220,7 @@ fn what_this_user_may_not_touch_is_said() {
             .arg(env.project());
         command
     };
-    fails(&make, 5, "does not let this user in");
+    fails(&make, 5, "may not use the container engine");
 }
 
 #[test]
@@ -890,7 +890,7 @@ fn what_was_warned_about_before_a_run_is_in_its_result_too() {
     );
     let words = [
         "there is no setting `policy.denny`",
-        "`sandbox.memory` is passed over",
+        "`sandbox.memory` is ignored",
     ];
     let make = |format: &str| {
         let mut command = env.here(&[

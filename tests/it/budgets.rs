@@ -1,11 +1,12 @@
-//! How long parts may get that only advise, or that guess: each has a budget of lines, and whoever
-//! exceeds it takes something out.
+//! Advisory code, which guesses at what others write, has a budget of lines. Code that exceeds it
+//! is made shorter, or the budget is raised by a decision.
 
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// What the paths of files begin with, and how many lines all of them may have that are no tests.
+/// Prefixes of paths, and the most lines of code in all of their files: without tests, comments and
+/// blank lines, so that the width of a line counts as little as possible (decision 054).
 const BUDGETS: [(&str, usize); 4] = [
     ("src/code/shell/", 500),
     ("src/policy/", 5000),
@@ -82,7 +83,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Counts the lines of a source outside of modules of tests.
+/// Counts the lines of code of a source outside of modules of tests.
 fn lines_without_tests(source: &str) -> usize {
     let mut lines = source.lines().peekable();
     let mut n_lines = 0;
@@ -95,7 +96,8 @@ fn lines_without_tests(source: &str) -> usize {
             lines.by_ref().find(|line| *line == "}");
             continue;
         }
-        n_lines += 1;
+        let line = line.trim_start();
+        n_lines += usize::from(!line.is_empty() && !line.starts_with("//"));
     }
     n_lines
 }
@@ -103,8 +105,8 @@ fn lines_without_tests(source: &str) -> usize {
 #[test]
 fn lines_of_tests_are_not_counted() {
     assert_eq!(
-        lines_without_tests("a\n\n#[cfg(test)]\nmod tests {\n    x\n}\n\nb\n"),
-        4
+        lines_without_tests("a\n\n#[cfg(test)]\nmod tests {\n    x\n}\n  // c\nb\n"),
+        2
     );
     assert_eq!(lines_without_tests("#[cfg(test)]\nmod tests;\nb\n"), 3);
 }

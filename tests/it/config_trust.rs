@@ -221,7 +221,7 @@ fn c_05_no_project_runs_a_hook_on_the_host_or_without_trust() {
         .map(ToString::to_string)
         .collect::<String>();
     assert!(
-        said.contains("`hooks.stop` is passed over")
+        said.contains("`hooks.stop` is ignored")
             && said.contains("only add to it what runs in the sandbox"),
         "{said}"
     );
@@ -335,9 +335,9 @@ fn c_02_nothing_in_a_project_leads_elsewhere() {
         .expect(code)
     };
     status(5).says(&[
-        "`engine.host` is passed over",
-        "`llm.endpoint` is passed over",
-        "`llm.proxy` is passed over",
+        "`engine.host` is ignored",
+        "`llm.endpoint` is ignored",
+        "`llm.proxy` is ignored",
         "podbay config trust",
     ]);
     let came = |listener: &TcpListener| listener.accept().is_ok();
@@ -418,7 +418,7 @@ fn c_03_a_changed_file_is_asked_about_again() {
     );
     let changed = config(&[]).expect(0).says(&[
         "has changed since you trusted it",
-        "`policy.allow` is passed over",
+        "`policy.allow` is ignored",
     ]);
     assert!(
         changed
@@ -547,7 +547,7 @@ fn a_chat_shows_what_has_changed_and_asks() {
     assert!(
         shown.contains("-memory = \"8GiB\"")
             && shown.contains("+memory = \"9GiB\"")
-            && shown.contains("`sandbox.memory` is passed over"),
+            && shown.contains("`sandbox.memory` is ignored"),
         "{shown}"
     );
     // A no is the end of the old trust too: putting the old bytes back brings nothing back.
@@ -561,7 +561,7 @@ fn a_chat_shows_what_has_changed_and_asks() {
     trust(&env);
     env.write(FILE, "[sandbox]\nmemory = \"9GiB\"\n");
     let shown = chat("y\n");
-    assert!(!shown.contains("passed over"), "{shown}");
+    assert!(!shown.contains("is ignored"), "{shown}");
     assert!(
         run(&mut env.here(&["config"]))
             .expect(0)
@@ -573,7 +573,7 @@ fn a_chat_shows_what_has_changed_and_asks() {
     let mut command = env.here(&["run", "x", "--endpoint", "http://127.0.0.1:9/v1"]);
     run(command.env("DOCKER_HOST", NO_ENGINE)).expect(5).says(&[
         "has changed since you trusted it",
-        "`sandbox.memory` is passed over",
+        "`sandbox.memory` is ignored",
     ]);
 }
 

@@ -247,7 +247,7 @@ fn an_engine_that_lets_nobody_in_names_the_group() {
         "engine",
         "connection",
         "fail",
-        &["does not let this user in", "group `docker`"],
+        &["may not use the container engine", "group `docker`"],
     );
     drop(listener);
 }

@@ -409,7 +409,7 @@ async fn what_one_says_is_shown_as_the_output_of_a_command_is() {
         .await;
         desk.work("write").await;
         assert!(
-            desk.results(1)[0].contains(&format!("holds it back: {shown}")),
+            desk.results(1)[0].contains(&format!("blocks it: {shown}")),
             "{}",
             desk.results(1)[0]
         );

@@ -302,7 +302,7 @@ async fn an_image_that_cannot_be_shown_is_refused_before_anything_is_said() {
         ),
         (
             "what is @large.png?",
-            "`@large.png` cannot be shown: it has 4194346 bytes, and an image that is shown has at most 4194304",
+            "`@large.png` cannot be shown: it has 4194346 bytes, and the limit for images is 4194304",
         ),
         (
             "@1.png @2.png @3.png @4.png @5.png @6.png @7.png @8.png @9.png",
@@ -424,7 +424,7 @@ async fn an_image_outside_of_the_project_is_warned_of_once() {
         );
         let warnings = warnings(&desk);
         assert!(
-            warnings.len() == 2 && warnings[0].contains("`@../x.png`: it leads out of the project"),
+            warnings.len() == 2 && warnings[0].contains("`@../x.png` is not shown to the model: it leads out of the project"),
             "{warnings:?}"
         );
         assert!(warnings[1].contains("`@out/x.png`"), "{warnings:?}");

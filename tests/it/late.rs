@@ -126,7 +126,7 @@ async fn time_that_ends_while_nobody_listens_is_a_limit_and_no_longer_wait_is_an
     );
     assert!(
         said.iter()
-            .any(|message| message.contains("in waiting for the model server: cannot reach")),
+            .any(|message| message.contains("while waiting for the model server: cannot reach")),
         "{said:?}"
     );
 }

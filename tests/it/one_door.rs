@@ -53,6 +53,8 @@ const NAMES: &[(&str, &[&str])] = &[
         "dispatch(",
         &[
             "cli/mod.rs",
+            "guest/session.rs",
+            "guest/tools/mod.rs",
             "tools/dispatch.rs",
             "tools/images.rs",
             "tools/pipeline.rs",
@@ -140,7 +142,9 @@ fn check_users(table: &[(&str, &[&str])], without: &[&str], uses: impl Fn(&str, 
             .join(" ")
             .split_whitespace()
             .collect::<Vec<_>>()
-            .join(" ");
+            .join(" ")
+            // A method may stand on a line of its own.
+            .replace(" .", ".");
         for ((name, _), users) in table.iter().zip(&mut users) {
             if uses(&code, name) {
                 users.push(file.to_owned());

@@ -531,12 +531,12 @@ fn results_and_answers_of_each_kind_are_read_from_the_log() {
             (
                 "call_finished",
                 "status",
-                &["ok", "failed", "invalid", "denied", "cancelled"][..],
+                &["ok", "failed", "conflict", "timed_out", "invalid", "denied", "cancelled"][..],
             ),
             (
                 "permission_answered",
                 "answer",
-                &["allow", "allow_session", "deny", "quit"][..],
+                &["allow", "allow_session", "allow_always", "deny", "deny_session", "quit"][..],
             ),
         ] {
             let known = record[field]
@@ -878,7 +878,7 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
 
     podbay(&["sessions", "rewind", &fork, "3"])
         .expect(2)
-        .says(&["2 can be taken back"]);
+        .says(&["2 can be rewound"]);
     podbay(&["sessions", "rewind", &fork, "0"]).expect(2);
     let done = podbay(&["sessions", "rewind", &fork, "1"]).expect(0);
     assert_eq!(
@@ -994,7 +994,7 @@ fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
         .says(&["2 sessions match", "abcdefghjkmn", &fork]);
     podbay(&["sessions", "rm", &fork]).expect(0);
     for (name, words) in [
-        ("last", "worked on last"),
+        ("last", "the session used last"),
         ("a\nb", "control character"),
         (&*"x".repeat(61), "longer than 60"),
     ] {

@@ -214,7 +214,7 @@ fn a_log_begins_with_a_header_and_never_overwrites_another() {
     let error = Log::create(&home.state, &said("hello"), &Options::default(), None)
         .err()
         .expect("refused");
-    assert_snapshot!(error, @"start the session log: its first record must be `session_started` of version 1, not another event");
+    assert_snapshot!(error, @"start the session log: its first record must be `session_started` of version 2, not another event");
     drop(home.log("2026-11-21T10:00:00Z", "abc", None));
     let again = Log::create(
         &home.state,

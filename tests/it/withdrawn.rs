@@ -67,8 +67,8 @@ async fn a_question_is_withdrawn_when_its_box_ends_and_the_model_is_told() {
     )));
     let told = desk.results(1);
     assert!(
-        told[0].starts_with("The sandbox ended while the person was asked about this call: ")
-            && told[0].contains("not carried out"),
+        told[0].starts_with("The sandbox ended while the user was asked about this call: ")
+            && told[0].contains("not executed"),
         "{told:?}"
     );
 }

@@ -507,7 +507,7 @@ async fn a_background_command_and_too_many_patterns_are_refused() {
     assert!(
         refused(gated("touch new", &many))
             .await
-            .starts_with("write_gate: holds more patterns")
+            .starts_with("write_gate: contains more patterns")
     );
     assert!(!guest.path("new").exists());
 }

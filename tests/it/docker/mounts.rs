@@ -387,8 +387,8 @@ fn c_04_settings_that_a_command_made_are_not_trusted() {
     let done = run(&mut env.here(&["call", "bash", &bash(pids)])).expect(0);
     assert_eq!(done.text(), "512\n");
     let done = done.says(&[
-        "`sandbox.pids` is passed over",
-        "`policy.allow` is passed over",
+        "`sandbox.pids` is ignored",
+        "`policy.allow` is ignored",
         "is not trusted",
     ]);
     drop(done);

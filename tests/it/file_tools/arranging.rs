@@ -362,7 +362,7 @@ fn folders_are_made_once() {
         );
     }
     for (in_the_way, words) in [
-        ("file", "is no folder"),
+        ("file", "is not a folder"),
         ("file/x", "not a directory"),
         ("", "is empty"),
         (".", "project's own folder"),

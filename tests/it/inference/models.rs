@@ -227,7 +227,7 @@ fn a_pull_that_is_stopped_says_so_and_what_becomes_of_it() {
     let done = pulling.wait().expect(130).says(&[
         "error: interrupted",
         &format!("downloading the model {NAME}"),
-        "goes on from there",
+        "the next attempt resumes there",
     ]);
     assert!(!done.stderr.contains("server"), "{}", done.stderr);
 }

@@ -177,7 +177,7 @@ async fn a_server_that_cuts_every_connection_short_is_given_up() {
     assert!(
         error
             .hint()
-            .is_some_and(|hint| hint.contains("goes on from there")),
+            .is_some_and(|hint| hint.contains("the next attempt resumes there")),
         "{error:?}"
     );
     // Of four parts at once, each is given up after three connections; the first that is ends the
@@ -263,7 +263,7 @@ async fn a_page_is_no_model() {
     // One that does not say what it is.
     let case = Case::new();
     case.hub.manners().file = Arc::new(b"<!doctype html> and so on".repeat(1000));
-    case.fails("no GGUF file").await;
+    case.fails("not a GGUF file").await;
     assert_eq!(case.hub.ranges(), ["bytes=0-3"]);
 }
 
@@ -279,7 +279,7 @@ async fn a_model_that_nobody_told_the_hash_of_must_at_least_be_one() {
     let case = Case::new();
     case.hub.manners().is_silent = true;
     case.hub.manners().file = Arc::new([b"GGUF".to_vec(), vec![0xff; 200_000]].concat());
-    case.fails("no model").await;
+    case.fails("not a model").await;
     assert_eq!(
         fs::read_dir(case.folder.path()).expect("a folder").count(),
         0
@@ -321,7 +321,7 @@ async fn a_server_that_drips_is_given_up_like_one_that_stalls() {
     assert!(
         error
             .hint()
-            .is_some_and(|hint| hint.contains("goes on from there")),
+            .is_some_and(|hint| hint.contains("the next attempt resumes there")),
         "{error:?}"
     );
     // What came is kept, and a better day goes on from there.

@@ -20,7 +20,7 @@ fn damage(path: &Path, record: &str) {
 #[track_caller]
 fn is_told_of(case: &Case, name: &str) {
     let remedies = [
-        format!("`podbay models pull {name}` puts it right"),
+        format!("`podbay models pull {name}` repairs it"),
         format!("`podbay models rm {name}` removes it"),
     ];
     let words = [
@@ -160,7 +160,7 @@ fn a_record_with_another_size_than_its_file_is_damaged_and_put_right() {
     let words = [
         "warning: the model mine",
         "tells of 5 bytes, and the file has 100000",
-        "`podbay models pull mine` puts it right",
+        "`podbay models pull mine` repairs it",
     ];
     let listed = run(&mut case.models(&["list"])).expect(0).says(&words);
     assert!(

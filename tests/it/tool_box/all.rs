@@ -748,7 +748,7 @@ async fn arguments_that_contradict_each_other_are_refused_by_name() {
         .await
         .text;
     assert!(
-        text.contains("timeout_seconds has no say in the background"),
+        text.contains("timeout_seconds is ignored in the background"),
         "{text}"
     );
 }

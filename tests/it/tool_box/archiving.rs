@@ -314,7 +314,7 @@ async fn links_on_the_way_to_an_archive_or_its_folder_lead_nowhere_else() {
             "dangling",
             "a symbolic link to nowhere, which does not exist",
         ),
-        ("keys", "protected by its name"),
+        ("keys", "whose name is protected"),
     ] {
         let text = hand
             .fails("archive", into(folder), CallStatus::Failed)

@@ -23,7 +23,7 @@ async fn a_process_is_started_read_listed_and_ended() {
     let marker = marker();
     assert_eq!(
         hand.ok("list_processes", none()).await,
-        "nothing was started in the background"
+        "no command was started in the background"
     );
     let command = format!("for n in 1 2 3; do echo line $n; done; sleep {marker}");
     let id = id(&hand
@@ -237,7 +237,7 @@ async fn a_process_that_is_not_there_is_named_with_those_that_are() {
             .fails(tool, json!({"process_id": "last"}), CallStatus::Failed)
             .await;
         assert!(
-            text.contains("nothing was started in the background"),
+            text.contains("no command was started in the background"),
             "{text}"
         );
         for (given, words) in [

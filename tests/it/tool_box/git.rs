@@ -664,17 +664,17 @@ async fn what_git_would_refuse_is_told_with_what_can_be_done() {
         (
             "git_diff",
             json!({"base": "main..nope"}),
-            &["`nope` is no branch"],
+            &["`nope` is not a branch"],
         ),
         (
             "git_diff",
             json!({"base": "main...--all"}),
-            &["`--all` is no branch"],
+            &["`--all` is not a branch"],
         ),
         (
             "git_checkout",
             json!({"target": "nope"}),
-            &["`target`: `nope` is no branch", "create set to true"],
+            &["`target`: `nope` is not a branch", "create set to true"],
         ),
         (
             "git_commit",
@@ -717,7 +717,7 @@ async fn what_git_would_refuse_is_told_with_what_can_be_done() {
             &[
                 "`side` has commits that `HEAD` has not",
                 "`git merge side`",
-                "the person",
+                "the user",
             ],
         ),
     ] {

@@ -292,7 +292,7 @@ async fn an_edit_that_does_not_fit_a_changed_file_is_a_conflict_and_any_other_is
 async fn whoever_replaces_what_they_saw_a_part_of_is_told_so() {
     let hand = read().await;
     let write = json!({"path": "f", "content": LINES});
-    let note = "[of what stood in f before, you had been shown only a part; all of it is replaced]";
+    let note = "[you had been shown only a part of f; all of it was replaced]";
     assert!(
         !hand
             .ok("write_file", write.clone())

@@ -98,7 +98,7 @@ impl Asking<'_> {
             ),
             name => invalid(
                 field,
-                format!("`{name}` is no branch, tag or commit of this repository; {remedy}"),
+                format!("`{name}` is not a branch, tag or commit of this repository; {remedy}"),
             ),
         })
     }
