@@ -816,7 +816,7 @@ async fn a_conflict_and_a_time_that_is_over_are_told_from_other_failures() {
     assert_eq!(statuses(&desk), expected, "{:#?}", desk.results(7));
     let results = desk.results(7);
     assert!(
-        results[2].contains("was not found") && !results[2].contains("no longer as you read it"),
+        results[2].contains("was not found") && !results[2].contains("changed since you read it"),
         "{}",
         results[2]
     );

@@ -42,7 +42,7 @@ fn a_question_is_withdrawn_when_its_box_dies() {
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
     assert!(
-        told.contains("The sandbox ended while the person was asked")
+        told.contains("The sandbox ended while the user was asked")
             && told.contains("A new one takes its place"),
         "{told}"
     );
@@ -103,7 +103,7 @@ fn a_program_that_waits_in_a_chat_is_answered_refused_or_given_up() {
         "bash is running, and waits for your answer:",
         "command: sh run.sh",
         "The sandbox says: `/bin/echo asked one` (/usr/bin/echo) wants to run in /workspace, and the rule `bash(echo asked*)` asks about it.",
-        "yes lets this program run",
+        "yes lets this command run this program with these arguments",
     ];
     assert!(
         words.iter().all(|words| asked.contains(words)) && !asked.contains("d = no"),

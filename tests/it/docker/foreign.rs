@@ -119,12 +119,12 @@ fn rel_23_programs_for_another_machine_say_so_and_the_file_tools_work() {
     };
     let told = call("bash", r#"{"command":"true"}"#, 1);
     assert!(
-        told.contains("`/bin/sh` is no program for this kind of machine"),
+        told.contains("`/bin/sh` is not a program for this architecture"),
         "{told}"
     );
     assert!(call("read_file", r#"{"path":"file.txt"}"#, 0).contains("content"));
     run(&mut env.here(&["sh", "--image", &image.0, "--", "sh"]))
         .expect(125)
-        .says(&["no program for this kind of machine"]);
+        .says(&["not a program for this architecture"]);
     env.assert_no_container();
 }

@@ -75,7 +75,7 @@ fn gc_says_what_the_engine_does_not_remove_also_where_that_says_it_has() {
     let id = env.boxes().remove(0);
     for (at, (fate, words)) in [
         (Fate::Fail, "the disk is on fire"),
-        (Fate::Say("{}"), "it is still there"),
+        (Fate::Say("{}"), "it still exists"),
     ]
     .into_iter()
     .enumerate()
@@ -127,7 +127,7 @@ fn down_says_what_the_engine_does_not_remove_also_where_that_says_it_has() {
     let name = format!("podbay-environment-{}", env.key());
     for (at, (fate, words)) in [
         (Fate::Fail, "the disk is on fire"),
-        (Fate::Say("{}"), "it is still there"),
+        (Fate::Say("{}"), "it still exists"),
     ]
     .into_iter()
     .enumerate()
@@ -244,7 +244,7 @@ fn what_is_given_up_while_the_engine_makes_it_and_cannot_be_removed_is_said() {
     );
     done.says(&[
         "the container podbay-workspace-",
-        " is left:",
+        " was not removed:",
         "docker rm --force podbay-workspace-",
     ]);
     env.assert_no_container();
