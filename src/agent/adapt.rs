@@ -263,7 +263,7 @@ impl Agent {
         });
         self.note(
             "The model server cannot read an image that you asked for, so you are shown none of those above. Do not describe what you have \
-             not seen; go on without it.",
+             not seen; continue without it.",
         );
         true
     }

@@ -39,7 +39,7 @@ use podbay_session::ResumeState;
 use podbay_tools::Pipeline;
 
 /// The message to the model if it had spoken last before its task was interrupted.
-const GO_ON: &str = "Go on with the task where it was broken off.";
+const GO_ON: &str = "Continue the task where it was interrupted.";
 
 /// A conversation with a model that has tools.
 pub struct Agent {

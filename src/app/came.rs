@@ -89,7 +89,7 @@ impl Came {
         );
         if turn.n_left > 0 {
             notes.push(format!(
-                "what is not applied is pending, and the session goes on with it; when this chat has ended: `podbay review diff {0}`, then `apply` or \
+                "what is not applied is pending, and the session continues with it; when this chat has ended: `podbay review diff {0}`, then `apply` or \
                  `discard`",
                 self.session
             ));

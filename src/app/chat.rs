@@ -231,7 +231,7 @@ impl Chat {
             ));
             return false;
         }
-        let words = "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
+        let words = "The user stopped the last turn and dropped its changes: the files are as they were before it.";
         self.seat.agent.add_context(&ProjectContext {
             text: words.to_owned(),
             ..ProjectContext::default()

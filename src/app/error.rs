@@ -25,11 +25,11 @@ pub enum Error {
     Config(#[source] config::Error),
     #[error("a permission rule cannot be used")]
     Rule(#[source] policy::RuleError),
-    #[error("{}", if .0.is_about_one() { "the session cannot be had" } else { "the state folder cannot be used" })]
+    #[error("{}", if .0.is_about_one() { "cannot use the session" } else { "the state folder cannot be used" })]
     Session(#[source] session::Error),
-    #[error("{}", if .0.is_about_image() { "the image could not be had" } else { "the container engine cannot be used" })]
+    #[error("{}", if .0.is_about_image() { "cannot use the image" } else { "the container engine cannot be used" })]
     Engine(#[source] engine::Error),
-    #[error("{}", if .0.is_cut() { "it did not come to its end" } else { "the sandbox could not be had" })]
+    #[error("{}", if .0.is_cut() { "it was interrupted" } else { "cannot use the sandbox" })]
     Sandbox(#[source] sandbox::Error),
     #[error("the bundle cannot be used")]
     Bundle(
@@ -39,7 +39,7 @@ pub enum Error {
     ),
     #[error("{}", heading(.0))]
     Inference(#[source] inference::Error),
-    #[error("the model could not be had")]
+    #[error("cannot use the model")]
     Model(#[source] llm::Error),
     #[error(transparent)]
     Agent(agent::Failure),
@@ -52,18 +52,16 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    #[error(
-        "an undo, or an application of changes, was interrupted, and has to be ended before anything else is taken back"
-    )]
+    #[error("an undo or apply was interrupted; finish it before the next one")]
     Unfinished,
     #[error("the task is done, but the session's log lacks its end: {problem}")]
     LogLost { problem: String },
-    #[error("what waits to be reviewed cannot be had so")]
+    #[error("cannot use the review")]
     Review {
         #[source]
         problem: Told,
     },
-    #[error("not all that the task changed could be applied; what is left waits as review {id}")]
+    #[error("some changes were not applied; they are pending as review {id}")]
     NotApplied {
         id: String,
         has_conflicts: bool,
@@ -108,8 +106,8 @@ fn given_up(removed: &[String], left: &[(String, String)]) -> String {
 fn heading(error: &inference::Error) -> &'static str {
     match error {
         inference::Error::Cancelled { .. } => "interrupted",
-        error if error.is_about_server() => "the model server could not be had",
-        _ => "the model could not be had",
+        error if error.is_about_server() => "cannot use the model server",
+        _ => "cannot use the model",
     }
 }
 
@@ -134,7 +132,7 @@ impl Error {
     pub fn not_attached(what: &str) -> Self {
         Self::usage(
             format!(
-                "{what} is not offered with `sandbox.backend = attach`: the sandbox was put together by somebody else"
+                "{what} is not offered with `sandbox.backend = attach`: Podbay did not start that sandbox"
             ),
             "compose.yaml and `.env` say what it is like; `docker compose up -d` starts it, `docker compose down` ends it",
         )
@@ -248,7 +246,7 @@ impl Error {
             Self::Agent(failure) => failure.hint(),
             // We made its key, so it is another server by now.
             Self::OwnServer(failure) if is_refused_key(failure) => Some(
-                "another Podbay has started the model server anew, with other settings and another key; start again and go on with --continue"
+                "another Podbay restarted the model server with other settings and another key; run again with --continue"
                     .to_owned(),
             ),
             Self::OwnServer(failure) => {
@@ -262,14 +260,14 @@ impl Error {
                 Some(format!("`podbay review diff {id}` shows it; `podbay review apply {id} --merge` puts lines together"))
             }
             Self::NotApplied { id, has_conflicts: false, .. } => Some(format!("the warnings say why; `podbay review diff {id}` shows it")),
-            Self::Review { .. } => Some("`podbay review list` shows what waits".to_owned()),
+            Self::Review { .. } => Some("`podbay review list` shows pending reviews".to_owned()),
             Self::Unfinished => Some("`podbay undo resume` finishes it, `podbay undo abandon` gives it up".to_owned()),
             Self::Late { .. } => {
                 Some("give it more with --timeout, or have everything ready first, which takes what time it needs: podbay up".to_owned())
             }
             Self::Bug => Some("please report what stands above this on the error stream, with the command you ran".to_owned()),
             Self::GivenUp { left, .. } if !left.is_empty() => {
-                Some("`podbay gc` goes on once the engine answers; `docker rm --force NAME` removes one by hand".to_owned())
+                Some("`podbay gc` continues once the engine answers; `docker rm --force NAME` removes one by hand".to_owned())
             }
             Self::Io { .. } | Self::Interrupted | Self::GivenUp { .. } => None,
         }
@@ -460,16 +458,10 @@ mod tests {
                 source,
             })
             .report();
-            let causes = [
-                "what was being brought in was interrupted, and part of it may be done",
-                why,
-            ];
+            let causes = ["an apply was interrupted; part of it may be done", why];
             assert_eq!(
                 (report.message.as_str(), report.causes),
-                (
-                    "it did not come to its end",
-                    causes.map(str::to_owned).to_vec()
-                )
+                ("it was interrupted", causes.map(str::to_owned).to_vec())
             );
             assert!(
                 report.hints[0].starts_with("`podbay review apply id` finishes it; "),

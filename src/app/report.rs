@@ -216,7 +216,7 @@ impl Report {
             .map(|taken| taken.n_more.moved)
             .sum();
         if n_more > 0 {
-            self.warnings.push(format!("{n_more} more branches and tags were taken over than are listed; `git for-each-ref` shows them"));
+            self.warnings.push(format!("{n_more} more branches and tags were imported than are listed; `git for-each-ref` shows them"));
         }
     }
 

@@ -183,7 +183,7 @@ fn check(records: &Records, found: &SessionFile, project: &str, aim: Aim<'_>) ->
                 "the session {} belongs to {}, and this is {project}",
                 found.session, header.project
             ),
-            format!("go on with it there: -C '{}'", header.project),
+            format!("resume it there: -C '{}'", header.project),
         ));
     }
     let past = ResumeState::of(&records.events);
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(
             broken().as_deref(),
             Some("aaaaaaaaaaaa"),
-            "one that runs is not broken off, and neither is its copy"
+            "a running one is left alone, and so is its copy"
         );
         drop(held);
         assert_eq!(broken().as_deref(), Some("cccccccccccc"));

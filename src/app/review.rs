@@ -266,7 +266,7 @@ fn left_of(id: &str, done: &ReviewApplied) -> Vec<String> {
         let how = format!(
             "`podbay review diff {id}` shows it, `podbay review apply {id} --commits` takes it over"
         );
-        left.push(format!("what was done with git still waits: {how}"));
+        left.push(format!("commits are pending: {how}"));
     }
     left
 }
@@ -615,7 +615,7 @@ fn chosen(held: &[HeldReview], id: Option<&str>) -> Result<String, Error> {
         ([], Some(id)) if id.parse::<SessionId>().is_ok() => Ok(id.to_owned()),
         ([], Some(id)) => Err(Error::usage(format!("`{id}` is no id of a review"), HOW)),
         ([], None) => Err(Error::usage(
-            "nothing waits to be reviewed",
+            "no pending review",
             "`podbay run \"…\"` holds its changes back, unless they are to be live",
         )),
         (several, Some(id)) => Err(Error::usage(

@@ -83,7 +83,7 @@ impl Services for HostServices {
         let answers = self
             .answers
             .as_ref()
-            .ok_or("a project in somebody else's sandbox has no answers of its own")?;
+            .ok_or("a project in a sandbox that Podbay did not start has no stored answers")?;
         answers.add(exact).map_err(|error| with_causes(&error))
     }
     fn forget_answer(&self, exact: &ExactCall) -> Result<(), String> {

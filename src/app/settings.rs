@@ -86,7 +86,7 @@ impl Settings {
                 "{path} has changed since you trusted it, so it may only make things tighter; `podbay config trust` shows what has changed"
             )),
             TrustState::Untrusted if !self.loaded.passed_over.is_empty() => {
-                warnings.push(format!("{path} is not trusted; `podbay config trust` shows it and lets all of it count"));
+                warnings.push(format!("{path} is not trusted; `podbay config trust` shows it and applies all of it"));
             }
             TrustState::Trusted | TrustState::Untrusted => {}
         }

@@ -47,12 +47,11 @@ use podbay_tools::Pipeline;
 
 /// Said once, where it begins: from then on the requests of the run itself are among those that a
 /// server has.
-const BUSY: &str =
-    "others have all slots of the model server: an answer waits until one of them is free";
+const BUSY: &str = "all slots of the model server are busy: the request waits for one";
 
 /// Said at the start of every session in a box that somebody else keeps; `docs/security.md` has the
 /// whole list.
-const NOT_WITH_ATTACH: &str = "attached to a sandbox that somebody else keeps: changes are live, also those of a chat, and review, masked secrets, plan mode and an \
+const NOT_WITH_ATTACH: &str = "attached to a sandbox that Podbay did not start: changes are live, also those of a chat, and review, masked secrets, plan mode and an \
                                allow-list for the network are not offered here";
 
 /// Sits down within the time of the task, which runs from `begun`; what is under way when it is
@@ -146,7 +145,7 @@ pub(super) async fn sit_down(
     .map_err(|error| (error, None))?;
     *session = Some(recorder.session().clone());
     if let Some(broken_off) = broken_off {
-        recorder.warn(format!("the last session here, {broken_off}, was broken off; `--resume {broken_off}` goes on with it"));
+        recorder.warn(format!("the last session here, {broken_off}, was interrupted; `--resume {broken_off}` resumes it"));
     }
     let failed = |error| (error, Some(recorder.clone()));
     let mut review_lock = None;

@@ -77,7 +77,7 @@ pub(super) enum Command {
     /// List, show, go on with, copy or remove sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
-    /// Look at changes that were held back, and bring them in or discard them
+    /// Show pending changes, and apply or discard them
     #[command(subcommand)]
     Review(ReviewCommand),
     /// Take back what the agent's turns changed, or bring it back

@@ -287,7 +287,7 @@ async fn greet(chat: &Chat, face: &Face, interrupt: &Interrupt) {
             text::line(chat.model())
         ));
         if chat.is_open() {
-            super::say("The last task was broken off. Say how to go on, or just that it should.\n");
+            super::say("The last task was interrupted. Tell the agent how to continue.\n");
         }
         return;
     };
@@ -296,7 +296,7 @@ async fn greet(chat: &Chat, face: &Face, interrupt: &Interrupt) {
         chat.session()
     ));
     if chat.is_open() {
-        tui.say("The last task was broken off. Say how to go on, or just that it should.");
+        tui.say("The last task was interrupted. Tell the agent how to continue.");
     }
     tui.files(chat.files(interrupt).await);
 }

@@ -115,7 +115,7 @@ fn print(status: &Status) -> Result<(), app::Error> {
         None if status.socket.is_some() => {
             let socket = status.socket.as_deref().unwrap_or_default();
             out.push_str(&format!(
-                "sandbox:      nobody answers at {} (docker compose up -d starts it)\n",
+                "sandbox:      no answer at {} (`docker compose up -d` starts it)\n",
                 text::line(socket)
             ));
         }
@@ -140,7 +140,7 @@ fn print(status: &Status) -> Result<(), app::Error> {
     }
     for id in &status.reviews {
         out.push_str(&format!(
-            "waits:        review {id} (podbay review diff {id} shows it)\n",
+            "pending:      review {id} (podbay review diff {id} shows it)\n",
             id = text::line(id)
         ));
         for line in status

@@ -36,8 +36,8 @@ pub(super) const ALL_CODES: [(&str, &str); 11] = [
         "4",
         "blocked: the last call that changes something was denied",
     ),
-    ("5", "no sandbox could be had"),
-    ("6", "no model could be had"),
+    ("5", "no sandbox"),
+    ("6", "no model"),
     ("9", "some changes were not applied"),
     ("70", "a bug in Podbay"),
     ("130", "interrupted (Ctrl-C)"),
@@ -91,7 +91,7 @@ pub(super) const PAGES: &[Page] = &[
                nothing for two seconds is left alone. With `-` as TASK the standard input is the task. Ctrl-C ends \
                the call that runs, and the model goes on without it; while the model speaks, or twice, it ends the task (130). SIGTERM \
                ends it in any case (143).\n\n\
-               A run that was broken off, however that came, goes on with --continue or --resume ID: the model is sent what it was sent \
+               An interrupted run, whatever interrupted it, resumes with --continue or --resume ID: the model is sent what it was sent \
                before, no call is carried out twice, and one that was under way is told to the model as such. Without TASK the open task \
                goes on.\n\n\
                With --demo nothing is needed and nothing is touched: a script stands in for the model, the files are in memory, and no \
@@ -162,7 +162,7 @@ pub(super) const PAGES: &[Page] = &[
                 "4",
                 "it was denied, or met a rule that denies in its middle",
             ),
-            ("5", "no sandbox could be had"),
+            ("5", "no sandbox"),
         ]),
     },
     Page {
@@ -570,7 +570,7 @@ pub(super) const PAGES: &[Page] = &[
                 "1",
                 "something that a run needs does not work, or an attack got through",
             ),
-            ("5", "with --attack: no sandbox could be had"),
+            ("5", "with --attack: no sandbox"),
         ]),
     },
     Page {
@@ -644,11 +644,11 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "review",
         text: "`podbay run` lets the agent work on a copy, and your project stays as it is. What it changed waits under the \
-               session's id until you bring it in or drop it.",
+               session's id until you apply or discard it.",
         examples: &[
             ("See what waits:", "podbay review list"),
             ("Look at them:", "podbay review diff"),
-            ("Bring them in:", "podbay review apply"),
+            ("Apply them:", "podbay review apply"),
         ],
         codes: Codes::Shared,
     },
@@ -697,7 +697,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "review discard",
-        text: "Drops what waits for good, commits too. What was brought in already stays.",
+        text: "Drops what waits for good, commits too. What was applied already stays.",
         examples: &[
             ("Drop it:", "podbay review discard"),
             ("One of several:", "podbay review discard k3f9"),

@@ -157,7 +157,7 @@ async fn pull(
         );
         if !file.checked {
             super::say(
-                "note: nobody told the hash of this file beforehand; it is what is checked from now on\n",
+                "note: no hash was known for this file; the one it has now is checked from now on\n",
             );
         }
     }

@@ -266,7 +266,7 @@ fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, u8) {
                 let all = if difference.review.git.is_empty() {
                     "all of it is in the project\n"
                 } else {
-                    "no path waits\n"
+                    "no pending files\n"
                 };
                 words.push_str(all);
             }
@@ -321,10 +321,10 @@ fn not_shown(name: &str, difference: &ReviewDifference) -> String {
 fn in_already(name: &str, is_taken_back: bool, has_redo: bool) -> String {
     let since = match (is_taken_back, has_redo) {
         (false, _) => "already",
-        (true, true) => "before, and taken back since: `podbay undo redo` brings it back",
-        (true, false) => "before, and taken back since",
+        (true, true) => "before, and undone since: `podbay undo redo` applies it again",
+        (true, false) => "before, and undone since",
     };
-    format!("all of review {name} was brought in {since}; what was left of it is removed\n")
+    format!("all of review {name} was applied {since}; its data is removed\n")
 }
 
 fn list(reviews: &app::NamedList<app::PendingReview>) -> String {
@@ -356,7 +356,7 @@ fn list(reviews: &app::NamedList<app::PendingReview>) -> String {
         words.push_str(&first_commits(&review.git, &review.name));
     }
     if reviews.is_empty() {
-        words.push_str("nothing waits to be reviewed\n");
+        words.push_str("no pending review\n");
     }
     if reviews.n > reviews.first.len() as u64 {
         let _ = writeln!(
@@ -393,14 +393,14 @@ fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (Stri
     let mut words = String::new();
     let again = format!("podbay review apply {name}");
     if let Some(resumed) = &done.resumed {
-        words.push_str("what had been interrupted is finished:\n");
+        words.push_str("finished an interrupted apply:\n");
         applied(&mut words, resumed, &again);
     }
     if done.applied.changed.is_empty()
         && done.resumed.is_none()
         && git.is_none_or(|git| git.taken().next().is_none())
     {
-        words.push_str("nothing was brought in\n");
+        words.push_str("nothing was applied\n");
     }
     applied(&mut words, &done.applied, &again);
     if app::waits_to_be_run(&done.applied) {
@@ -415,7 +415,7 @@ fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (Stri
         );
     }
     if !done.git.is_empty() {
-        words.push_str("what was done with git still waits:\n");
+        words.push_str("pending commits:\n");
         words.push_str(&indented(&commits(&done.git)));
         words.push_str(&how_commits_come(name, done, git));
     }
@@ -461,6 +461,10 @@ fn how_commits_come(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) ->
     )
 }
 
+fn files(n: u64) -> String {
+    format!("{n} {}", if n == 1 { "file" } else { "files" })
+}
+
 pub(super) fn paths(n: u64) -> String {
     format!("{n} {}", if n == 1 { "path" } else { "paths" })
 }
@@ -501,7 +505,7 @@ fn shown(diff: &str, paint: Paint, is_terminal: bool) -> String {
 pub(super) fn summary(id: &str, pending: &PendingChanges) -> String {
     let shown = &pending.changes.first;
     let mut words = if pending.changes.is_empty() {
-        "no path changed; what was done with git is not in your project yet:\n".to_owned()
+        "no files changed; pending commits:\n".to_owned()
     } else {
         let without = match pending.n_uncounted {
             0 => String::new(),
@@ -509,8 +513,8 @@ pub(super) fn summary(id: &str, pending: &PendingChanges) -> String {
             n => format!(", without {n} files whose lines are not counted"),
         };
         format!(
-            "{} changed, not in your project yet (+{} -{}{without}):\n",
-            paths(pending.changes.n),
+            "{} changed, pending review (+{} -{}{without}):\n",
+            files(pending.changes.n),
             pending.n_added,
             pending.n_removed
         )
@@ -549,7 +553,7 @@ pub(super) fn summary(id: &str, pending: &PendingChanges) -> String {
     words.push_str(&first_commits(&pending.git, id));
     let _ = writeln!(
         words,
-        "look at them:    podbay review diff {id}\nbring them in:   podbay review apply {id}\ndrop them:       podbay review discard {id}"
+        "show:      podbay review diff {id}\napply:     podbay review apply {id}\ndiscard:   podbay review discard {id}"
     );
     words
 }
@@ -611,20 +615,19 @@ mod tests {
                 false,
             )
         };
-        let line = |since: &str| {
-            format!("all of review id was brought in {since}; what was left of it is removed\n")
-        };
+        let line =
+            |since: &str| format!("all of review id was applied {since}; its data is removed\n");
         assert_eq!(words(false, false), (line("already"), exit_code::DONE));
         assert_eq!(
             words(true, true),
             (
-                line("before, and taken back since: `podbay undo redo` brings it back"),
+                line("before, and undone since: `podbay undo redo` applies it again"),
                 exit_code::FAILED
             )
         );
         assert_eq!(
             words(true, false),
-            (line("before, and taken back since"), exit_code::FAILED)
+            (line("before, and undone since"), exit_code::FAILED)
         );
     }
 
@@ -679,7 +682,7 @@ mod tests {
             "{words}"
         );
         assert!(
-            words.starts_with("3 paths changed, not in your project yet (+0 -0):\n"),
+            words.starts_with("3 files changed, pending review (+0 -0):\n"),
             "{words}"
         );
         (pending.n_added, pending.n_uncounted) = (7, 2);

@@ -59,7 +59,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             setup.config.sandbox.changes == Changes::Review && !app::is_attached(&setup.config);
         if args.session.apply && !is_reviewed {
             return Err(app::Error::usage(
-                "--apply brings in what was held back, and here changes are made in place",
+                "--apply applies a pending review, and here changes are live",
                 "leave it out, or say --changes review",
             ));
         }
@@ -259,7 +259,7 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
     match (&report.review, &report.pending) {
         (Some(id), Some(pending)) if !pending.is_empty() => super::say(&summary(id, pending)),
         (None, Some(pending)) => super::say(&format!(
-            "{} changed, and brought into your project\n",
+            "{} changed, applied to your project\n",
             paths(pending.changes.n)
         )),
         _ => {}

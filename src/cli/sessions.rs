@@ -158,7 +158,7 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
             let (session, left) = app::rewind_session(&setup.state, &id, messages, &setup.config)?;
             let _ = writeln!(
                 out,
-                "session {}: taken back: {messages}, left: {left} (files stay as they are)",
+                "session {}: {messages} rolled back, {left} left (files are unchanged)",
                 text::line(&session)
             );
         }

@@ -217,14 +217,14 @@ pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
                 is_whole &= applied(&mut words, &turn.applied, RESUME);
             }
             if undone.turns.is_empty() {
-                words.push_str("there is nothing to take back or to bring back\n");
+                words.push_str("nothing to undo or redo\n");
             }
             if undone.turns.iter().any(|turn| turn.turn.n_left > 0) {
                 words.push_str("what was left stays within reach: `podbay undo retry` tries it again, with --merge lines of both sides are put together\n");
             }
             let _ = writeln!(
                 words,
-                "{} can be taken back now, {} brought back",
+                "{} can be undone, {} redone",
                 turns(undone.n_back),
                 turns(undone.n_forward)
             );
@@ -325,7 +325,7 @@ fn differences(turns: &[app::TurnDifference]) -> String {
         }
     }
     if turns.is_empty() {
-        words.push_str("no turn has changed anything that was not taken back\n");
+        words.push_str("no turn to undo\n");
     }
     words
 }

@@ -73,13 +73,13 @@ fn words(kind: &Kind, most_moved: usize, most_new: usize) -> Option<String> {
     if lines.len() > 1 {
         lines.extend((!besides.is_empty()).then(|| besides.join("; ")));
         return Some(format!(
-            "taken over from the session{place}:\n{}",
+            "imported from the session{place}:\n{}",
             lines.join("\n")
         ));
     }
     lines.extend(besides);
     Some(format!(
-        "taken over from the session{place}: {}",
+        "imported from the session{place}: {}",
         lines.join("; ")
     ))
 }
@@ -110,12 +110,12 @@ mod tests {
         let words = git_taken(&taken(new(1), 0, Some("topic"))).expect("words");
         assert_eq!(
             words,
-            "taken over from the session: b1 new, 1234567; 1 stash; on topic now; what is staged"
+            "imported from the session: b1 new, 1234567; 1 stash; on topic now; what is staged"
         );
         let words = git_taken(&taken(new(2), 0, None)).expect("words");
         assert_eq!(
             words,
-            "taken over from the session:\nb1 new, 1234567\nb2 new, 1234567\n1 stash; what is staged"
+            "imported from the session:\nb1 new, 1234567\nb2 new, 1234567\n1 stash; what is staged"
         );
         assert!(
             git_taken(&taken(new(10), 0, None))

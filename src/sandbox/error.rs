@@ -33,7 +33,7 @@ pub enum Error {
     },
     #[error("another Podbay is at work in the sandbox at `{}`, since {since}", socket.display())]
     BusySocket { socket: PathBuf, since: String },
-    #[error("nobody answers at the sandbox's socket `{}`: {problem}", socket.display())]
+    #[error("no answer at the sandbox's socket `{}`: {problem}", socket.display())]
     NotAttached { socket: PathBuf, problem: String },
     #[error("cannot work in the sandbox at `{}`", socket.display())]
     Attach {
@@ -61,7 +61,7 @@ pub enum Error {
     Strict { problem: String },
     #[error("the sandbox did not start: {problem}")]
     NotStarted { problem: String },
-    #[error("the gateway to the network cannot be had: {problem}")]
+    #[error("cannot start the gateway to the network: {problem}")]
     Gateway { problem: String },
     #[error("the container `{name}` cannot be ended")]
     Left {

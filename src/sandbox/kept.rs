@@ -361,7 +361,7 @@ impl Sandbox {
     #[boxed]
     pub async fn close_session(&self) -> Option<git::Ended> {
         if self.close_unused().await {
-            return None;
+            return Some(git::Ended::unused());
         }
         self.close().await;
         let Way::Engine(made) = &self.inner.way else {

@@ -193,7 +193,7 @@ pub async fn reviews(
     let volumes = engine
         .volumes(cancel)
         .await
-        .map_err(Error::engine("list what waits to be reviewed"))?;
+        .map_err(Error::engine("list pending reviews"))?;
     let held = |leftover: Leftover| match leftover {
         Leftover::Volume { name, labels, .. }
             if labels.role == Role::Review && labels.project == Some(project.key()) =>

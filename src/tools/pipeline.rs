@@ -641,6 +641,6 @@ impl CallEnd {
 /// Returns the text for the model about a call that was denied.
 fn denied(reason: &str) -> String {
     format!(
-        "Denied: {reason}. It was not executed. Do not try to get around this; go on without it, or say what you need."
+        "Denied: {reason}. It was not executed. Do not try to get around this; continue without it, or say what you need."
     )
 }

@@ -65,7 +65,7 @@ impl Question {
         let mut out = String::new();
         let tool = paint.bold(&padding::line(&unmask(&self.tool)));
         if self.is_in_call() {
-            writeln!(out, "{tool} is running, and waits for your answer:").expect(TAKES_ALL);
+            writeln!(out, "{tool} is paused and waits for your answer:").expect(TAKES_ALL);
         } else {
             writeln!(out, "The agent wants to use {tool}:").expect(TAKES_ALL);
         }

@@ -351,7 +351,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             Kind::ModeChanged { mode } => {
                 self.note(&paint.dim(&format!("mode {} from here on", text::line(mode))))
             }
-            Kind::SessionResumed { .. } => self.note(&paint.dim("the session goes on")),
+            Kind::SessionResumed { .. } => self.note(&paint.dim("session resumed")),
             // How much is used, not which of the shares that are warned of was passed.
             Kind::ContextNear { used, window, .. } => {
                 let percent = used.saturating_mul(100) / (*window).max(1);

@@ -86,7 +86,7 @@ fn a_session_that_is_not_there_is_not_the_folder_s_fault() {
     let done = run(&mut env.podbay(&["sessions", "show", "nosuch"])).expect(2);
     assert!(
         done.stderr.starts_with(
-            "error: the session cannot be had\ncaused by: find a session: there is none yet"
+            "error: cannot use the session\ncaused by: find a session: there is none yet"
         ),
         "{}",
         done.stderr

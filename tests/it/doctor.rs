@@ -261,7 +261,7 @@ fn a_state_folder_that_is_no_good_fails_with_its_reason() {
         "state",
         "folder",
         "fail",
-        &["is no folder", "PODBAY_HOME"],
+        &["is not a folder", "PODBAY_HOME"],
     );
     fs::remove_file(env.state()).expect("removed");
 

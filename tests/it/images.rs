@@ -424,7 +424,9 @@ async fn an_image_outside_of_the_project_is_warned_of_once() {
         );
         let warnings = warnings(&desk);
         assert!(
-            warnings.len() == 2 && warnings[0].contains("`@../x.png` is not shown to the model: it leads out of the project"),
+            warnings.len() == 2
+                && warnings[0]
+                    .contains("`@../x.png` is not shown to the model: it leads out of the project"),
             "{warnings:?}"
         );
         assert!(warnings[1].contains("`@out/x.png`"), "{warnings:?}");

@@ -62,4 +62,5 @@ mod unseen;
 mod untold;
 mod wall;
 mod withdrawn;
+mod words;
 mod write_gate;

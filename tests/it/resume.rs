@@ -251,7 +251,7 @@ async fn a_task_whose_model_spoke_last_is_told_to_go_on() {
     .await;
     assert_eq!(again.go_on().await.response, "Done.");
     assert!(
-        again.told(0).contains("Go on with the task"),
+        again.told(0).contains("Continue the task"),
         "{}",
         again.told(0)
     );
@@ -531,12 +531,27 @@ fn results_and_answers_of_each_kind_are_read_from_the_log() {
             (
                 "call_finished",
                 "status",
-                &["ok", "failed", "conflict", "timed_out", "invalid", "denied", "cancelled"][..],
+                &[
+                    "ok",
+                    "failed",
+                    "conflict",
+                    "timed_out",
+                    "invalid",
+                    "denied",
+                    "cancelled",
+                ][..],
             ),
             (
                 "permission_answered",
                 "answer",
-                &["allow", "allow_session", "allow_always", "deny", "deny_session", "quit"][..],
+                &[
+                    "allow",
+                    "allow_session",
+                    "allow_always",
+                    "deny",
+                    "deny_session",
+                    "quit",
+                ][..],
             ),
         ] {
             let known = record[field]

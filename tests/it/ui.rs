@@ -954,7 +954,7 @@ async fn a_question_in_the_middle_of_a_call_says_whose_word_it_is_and_what_a_yes
     );
     assert_snapshot!(person.screen.text(), @r"
 
-    bash is running, and waits for your answer:
+    bash is paused and waits for your answer:
       command: make test
       timeout: 60
     The sandbox says: `make test` wants to write build/x.o.

@@ -131,8 +131,19 @@ fn literals(source: &str) -> Vec<(usize, String)> {
                 } else {
                     rest.split_at(end_of_literal(rest))
                 };
-                found.push((line, if is_raw { text.to_owned() } else { unescaped(text) }));
-                rest = if is_raw { tail } else { tail.get(1..).unwrap_or("") };
+                found.push((
+                    line,
+                    if is_raw {
+                        text.to_owned()
+                    } else {
+                        unescaped(text)
+                    },
+                ));
+                rest = if is_raw {
+                    tail
+                } else {
+                    tail.get(1..).unwrap_or("")
+                };
             }
             _ => {}
         }

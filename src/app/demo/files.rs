@@ -30,7 +30,7 @@ use podbay_wire::WriteFile;
 use podbay_wire::Written;
 
 const NO_COMMANDS: &str =
-    "this is a demonstration without a sandbox, so no command is run anywhere; go on without it";
+    "this is a demonstration without a sandbox, so no command is run anywhere; continue without it";
 
 /// Most bytes that all files may hold together.
 const MOST: usize = 1 << 20;

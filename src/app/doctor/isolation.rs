@@ -101,7 +101,7 @@ fn modules(kernel: &Kernel) -> Check {
     };
     let found: Vec<&str> = mandatory(on).collect();
     if found.is_empty() {
-        let remedy = "boot a kernel with AppArmor (`lsm=…,apparmor`) to have it";
+        let remedy = "boot a kernel with AppArmor (`lsm=…,apparmor`)";
         return Check::warn(
             GROUP,
             name,
@@ -257,7 +257,7 @@ fn module(details: &Details, kernel: &Kernel) -> Check {
     let (detail, remedy) = if unused.is_empty() {
         (
             "neither AppArmor nor SELinux: one layer less, the others hold".to_owned(),
-            "boot a kernel with AppArmor (`lsm=…,apparmor`) to have it",
+            "boot a kernel with AppArmor (`lsm=…,apparmor`)",
         )
     } else {
         let detail = format!(

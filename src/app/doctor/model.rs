@@ -76,7 +76,7 @@ pub(super) async fn endpoint(
 /// client itself.
 fn plain(endpoint: &Endpoint) -> Option<Check> {
     (!endpoint.may_carry_key()).then(|| {
-        let detail = format!("{endpoint} is plain HTTP: whoever is on the way reads your code and can change the answers");
+        let detail = format!("{endpoint} is plain HTTP: anyone on the network path can read your code and change the answers");
         Check::warn(GROUP, "encryption", detail, "use an https address; a key is never sent to this one")
     })
 }

@@ -185,7 +185,7 @@ pub(super) fn attached_project(is_named: bool) -> Check {
 /// Judges the settings that come with the project.
 fn own(project: &Project, state: &Path) -> Option<Check> {
     const NAME: &str = "project's own";
-    const TRUST: &str = "read it, and let it count with `podbay config trust`";
+    const TRUST: &str = "read it, then trust it with `podbay config trust`";
     let failed = |error: config::Error| {
         Check::error(
             GROUP,

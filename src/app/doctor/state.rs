@@ -77,7 +77,7 @@ fn away(path: &Path) -> String {
 }
 
 /// Returns what is wrong with a folder's owner, kind or mode; a run refuses the same. `instead` is
-/// the remedy for what is no folder.
+/// the remedy for what is not a folder.
 fn owner(
     path: &Path,
     facts: &fs::Metadata,
@@ -97,7 +97,7 @@ fn owner(
         return Some(Check::fail(
             GROUP,
             "folder",
-            format!("{shown} is no folder"),
+            format!("{shown} is not a folder"),
             instead(),
         ));
     }
@@ -252,14 +252,14 @@ mod tests {
         check(
             &at("file"),
             Status::Fail,
-            "is no folder set PODBAY_HOME to a folder of your own; what lies there is left alone",
+            "is not a folder set PODBAY_HOME to a folder of your own; what lies there is left alone",
         );
         symlink(folder.path(), at("link")).expect("linked");
         check(&at("link"), Status::Fail, "is a link");
         fs::create_dir(at("state")).expect("made");
         fs::set_permissions(at("state"), fs::Permissions::from_mode(0o700)).expect("ours");
         fs::write(at("state/models"), "").expect("written");
-        check(&at("state"), Status::Fail, "is no folder move it away");
+        check(&at("state"), Status::Fail, "is not a folder move it away");
         check(
             Path::new("/proc/version/podbay"),
             Status::Fail,

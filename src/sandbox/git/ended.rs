@@ -34,6 +34,17 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// Returns the end of a session that did nothing with git.
+    pub(crate) fn unused() -> Self {
+        Self {
+            settled: SettledGit {
+                is_settled: true,
+                ..SettledGit::default()
+            },
+            ..Self::default()
+        }
+    }
+
     /// Returns the imports, one for each repository.
     pub fn taken(&self) -> impl Iterator<Item = &ImportedRepository> {
         self.settled.imported.repositories.iter().filter(|one| {

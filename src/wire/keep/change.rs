@@ -89,7 +89,7 @@ pub enum LeftReason {
     ChangedSince,
     #[error("holds entries that are left, or that another program added since")]
     NotEmpty,
-    #[error("its parent folder is gone, or is no folder any more")]
+    #[error("its parent folder is gone, or is not a folder any more")]
     NoFolder,
     #[error("would get a set-user-id or set-group-id bit; set it by hand if you want it")]
     SetId,

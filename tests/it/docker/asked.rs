@@ -100,7 +100,7 @@ fn a_program_that_waits_in_a_chat_is_answered_refused_or_given_up() {
     talk.types("work\n");
     let asked = talk.answers("y\n");
     let words = [
-        "bash is running, and waits for your answer:",
+        "bash is paused and waits for your answer:",
         "command: sh run.sh",
         "The sandbox says: `/bin/echo asked one` (/usr/bin/echo) wants to run in /workspace, and the rule `bash(echo asked*)` asks about it.",
         "yes lets this command run this program with these arguments",

@@ -61,7 +61,7 @@ fn each_turn_comes_at_its_end_and_one_undo_takes_it_back() {
     assert_eq!(env.read("made.txt"), "new\nsecond\n");
     talk.sees("> ");
     talk.types("/undo 2\n");
-    talk.sees("can be taken back now");
+    talk.sees("can be undone");
     assert_eq!(
         (
             env.read("a.txt").as_str(),
@@ -72,7 +72,7 @@ fn each_turn_comes_at_its_end_and_one_undo_takes_it_back() {
     );
     talk.sees("> ");
     talk.types("/redo 2\n");
-    talk.sees("can be taken back now");
+    talk.sees("can be undone");
     assert_eq!(env.read("made.txt"), "new\nsecond\n");
     talk.leaves();
     env.assert_no_container();
@@ -177,7 +177,7 @@ fn a_turn_that_is_broken_off_is_kept_or_dropped() {
     assert_eq!(env.read("a.txt"), "one\nthree\n");
     let told = model.requests().last().expect("requests")["messages"].to_string();
     assert!(
-        told.contains("dropped all that it had changed") && !told.contains("made.txt\\n"),
+        told.contains("dropped its changes") && !told.contains("made.txt\\n"),
         "{told}"
     );
     talk.leaves();

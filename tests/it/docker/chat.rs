@@ -29,6 +29,37 @@ pub(super) struct Talk {
     _master: Box<dyn portable_pty::MasterPty + Send>,
 }
 
+/// Returns what a terminal would show of these bytes, without colours and moves of the cursor. An
+/// escape sequence or a character that is not complete yet is left out.
+fn without_escapes(bytes: &[u8]) -> String {
+    let mut text = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != 0x1b {
+            text.push(byte);
+            continue;
+        }
+        let end = match tail.first() {
+            Some(b'[') => tail[1..]
+                .iter()
+                .position(|byte| (0x40..=0x7e).contains(byte))
+                .map(|at| at + 2),
+            Some(b']') => tail.iter().position(|byte| *byte == 7).map(|at| at + 1),
+            Some(_) => Some(1),
+            None => None,
+        };
+        rest = end.map_or(&[][..], |end| &tail[end..]);
+    }
+    match String::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => {
+            let valid = error.utf8_error().valid_up_to();
+            String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned()
+        }
+    }
+}
+
 impl Talk {
     pub(super) fn begin(env: &TestBox, project: &Path, model: &Running, more: &[&str]) -> Self {
         let endpoint = model.endpoint();
@@ -59,7 +90,6 @@ impl Talk {
         }
         command.env("PATH", "/usr/bin:/bin");
         command.env("TERM", "xterm");
-        command.env("NO_COLOR", "1");
         for name in ["DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
@@ -75,11 +105,10 @@ impl Talk {
         let screen = Arc::new(Mutex::new(String::new()));
         let keep = Arc::clone(&screen);
         std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
+            let (mut buffer, mut all) = ([0; 4096], Vec::new());
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
-                keep.lock()
-                    .expect("not poisoned")
-                    .push_str(&String::from_utf8_lossy(&buffer[..n]));
+                all.extend_from_slice(&buffer[..n]);
+                *keep.lock().expect("not poisoned") = without_escapes(&all);
             }
         });
         Self {
@@ -507,7 +536,7 @@ fn the_mode_is_changed_in_a_chat() {
     talk.types("/context of what\n");
     talk.sees("/context takes no words behind it.");
     talk.types("/modes\n");
-    talk.sees("/modes is not known: there are");
+    talk.sees("/modes is not known: /help lists");
     talk.types("/mode often\n");
     talk.sees("There is no mode often: auto, ask and deny are.");
     talk.types("/mode ask\n");

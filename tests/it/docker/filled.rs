@@ -561,7 +561,7 @@ fn a_file_that_is_too_large_names_the_limit() {
     let killed = "killed: a file came to be as large as the sandbox allows, 64.0 KiB";
     // Who was too quick to be seen may have had a limit of its own. On a busy machine nobody is too
     // quick.
-    let unsure = "a file comes to be too large: the sandbox allows 64.0 KiB, unless the command has set less";
+    let unsure = "it ended as if a file became too large: the sandbox allows 64.0 KiB, unless the command has set a lower limit";
     let text = greedy(&env, &[], &small, "head -c 65537 /dev/zero > large");
     assert!(text.contains(unsure) || text.contains(killed), "{text}");
     // These have written too little to be taken for the one, seen or not.

@@ -171,7 +171,7 @@ fn what_is_denied_in_the_middle_ends_a_call_and_a_run_with_code_four() {
             &["--deny", "bash(touch *)"][..],
             "the rule `bash(touch *)` denies it",
         ),
-        (&["--gate", "bash(touch *)"], "requires approval"),
+        (&["--gate", "bash(touch *)"], "needs the user's approval"),
     ] {
         let model = model();
         let endpoint = model.endpoint();

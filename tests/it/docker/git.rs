@@ -276,7 +276,7 @@ fn what_a_session_does_to_mislead_the_person_is_renamed_left_out_listed_and_said
     );
     let done = done.says(&[
         "masked: .env (its committed version can be read)",
-        "git: taken over from the session:\n   release ",
+        "git: imported from the session:\n   release ",
         "and 33 more: `podbay sessions show` names them",
         "refs/heads/x$(id) is imported as refs/heads/podbay/",
         "refs/heads/bomb: it holds an object of 3000000 bytes",

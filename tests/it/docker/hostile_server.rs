@@ -215,7 +215,7 @@ async fn without_the_look_an_image_makes_folders_beside_the_model_servers_socket
     let mut command = env.here(&["run", "--model", file, "say hello"]);
     let done = run(command.env("PODBAY_INFERENCE_IMAGE", &image.0)).expect(6);
     done.says(&[
-        "the model server could not be had",
+        "cannot use the model server",
         "its `/srv/data` is a symbolic link to `/run/llama`",
         "hint: choose another image",
     ]);

@@ -274,7 +274,7 @@ fn a_file_over_the_limit_ends_the_command() {
     let text = bash("exec head -c 65537 /dev/zero > large", 1);
     // Where it was seen at it, it is named for it.
     let words = [
-        "a file comes to be too large: the sandbox allows 64.0 KiB",
+        "it ended as if a file became too large: the sandbox allows 64.0 KiB",
         "a file came to be as large as the sandbox allows, 64.0 KiB",
     ];
     assert!(words.iter().any(|words| text.contains(words)), "{text}");

@@ -190,7 +190,7 @@ fn a_run_offline_without_its_image_has_no_sandbox_and_a_remedy() {
         .env("PODBAY_SANDBOX_IMAGE", "podbay-test.invalid/nothing:1"))
     .expect(5)
     .says(&[
-        "the image could not be had",
+        "cannot use the image",
         "podbay-test.invalid/nothing:1` is not here, and `offline` is set",
         "docker load",
     ]);
@@ -209,7 +209,7 @@ fn a_run_offline_without_its_image_has_no_sandbox_and_a_remedy() {
         .env("PODBAY_INFERENCE_IMAGE", "podbay-test.invalid/server:1"))
     .expect(6)
     .says(&[
-        "the model server could not be had",
+        "cannot use the model server",
         "cannot get its image",
         "podbay-test.invalid/server:1` is not here",
         "docker load",

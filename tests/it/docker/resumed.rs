@@ -83,8 +83,7 @@ fn a_session_that_was_broken_off_is_told_of_when_the_next_one_begins() {
         .expect(0)
         .json();
     let id = broken["sessions"][0]["session"].as_str().expect("an id");
-    let words =
-        format!("the last session here, {id}, was broken off; `--resume {id}` goes on with it");
+    let words = format!("the last session here, {id}, was interrupted; `--resume {id}` resumes it");
     let second = ScriptedModel::new()
         .says("Done.")
         .says("Done.")
@@ -94,7 +93,11 @@ fn a_session_that_was_broken_off_is_told_of_when_the_next_one_begins() {
         .says(&[&words]);
     // That one came to its end.
     let third = run(&mut env.task(&second, &["and again"])).expect(0);
-    assert!(!third.stderr.contains("was broken off"), "{}", third.stderr);
+    assert!(
+        !third.stderr.contains("was interrupted"),
+        "{}",
+        third.stderr
+    );
 }
 
 /// A model server that was started anew answers once its model is loaded, which takes longer than

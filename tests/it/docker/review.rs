@@ -127,12 +127,12 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
     let done = run(&mut env.task(&model, &["change it all", "--changes", "review"]))
         .expect(0)
         .says(&[
-            "not in your project yet",
+            "pending review",
             "deleted gone.txt",
             "renamed moved.txt -> deep/er/moved.txt",
             "podbay review apply",
         ]);
-    assert!(!done.stderr.contains("made in place"), "{}", done.stderr);
+    assert!(!done.stderr.contains("changes are live"), "{}", done.stderr);
     let result = done.json();
     let id = result["review"].as_str().expect("a review").to_owned();
     assert_eq!(
@@ -211,11 +211,11 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
     );
     assert_eq!(
         review(&env, &["list"]).expect(0).text(),
-        "nothing waits to be reviewed\n"
+        "no pending review\n"
     );
     review(&env, &["apply"])
         .expect(2)
-        .says(&["nothing waits to be reviewed"]);
+        .says(&["no pending review"]);
     review(&env, &["discard", &id])
         .expect(1)
         .says(&["no such review", &id]);
@@ -249,7 +249,7 @@ fn a_run_holds_its_changes_back_unless_it_is_told_otherwise() {
     assert!(env.path("made.txt").exists());
     run(&mut env.task(&live, &["work", "--apply"]))
         .expect(2)
-        .says(&["here changes are made in place"]);
+        .says(&["here changes are live"]);
     run(env
         .here(&["chat", "--changes", "review"])
         .env_remove("PODBAY_SANDBOX_CHANGES"))
@@ -340,7 +340,7 @@ fn what_is_brought_in_at_once_does_not_wait_and_what_is_left_is_named_with_the_w
         .start_blocking();
     let done = run(&mut env.task(&model, &["work", "--changes", "review", "--apply"])).expect(9);
     let done = done.says(&[
-        "1 path changed, not in your project yet",
+        "1 file changed, pending review",
         "new     .envrc",
         "--accept-auto-run",
     ]);
@@ -360,7 +360,7 @@ fn what_is_brought_in_at_once_does_not_wait_and_what_is_left_is_named_with_the_w
         review(&env, &["apply"])
             .expect(9)
             .text()
-            .contains("nothing was brought in")
+            .contains("nothing was applied")
     );
     assert!(
         review(&env, &["apply", "--accept-auto-run"])

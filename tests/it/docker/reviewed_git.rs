@@ -78,7 +78,7 @@ fn assert_nothing_waits(env: &TestBox) {
     );
     assert_eq!(
         review(env, &["list"]).expect(0).text(),
-        "nothing waits to be reviewed\n"
+        "no pending review\n"
     );
     env.assert_no_container();
 }
@@ -92,7 +92,7 @@ fn commits_wait_with_the_files_through_whatever_happens_and_come_as_commits() {
         .says("Done.")
         .start_blocking();
     let done = run(&mut env.task(&model, &["work", "--changes", "review"])).expect(0);
-    let done = done.says(&["2 paths changed", "commits: main ", "(1) take two"]);
+    let done = done.says(&["2 files changed", "commits: main ", "(1) take two"]);
     let result = done.json();
     let name = id(&result);
     assert_eq!(
@@ -171,7 +171,7 @@ fn commits_wait_with_the_files_through_whatever_happens_and_come_as_commits() {
     give_all(&env.project());
     let done = review(&env, &["apply"])
         .expect(0)
-        .says(&["git: taken over from the session: main "]);
+        .says(&["git: imported from the session: main "]);
     assert!(!done.text().contains("waits"), "{}", done.text());
     assert!(
         !env.beside("hooked").exists(),
@@ -203,8 +203,7 @@ fn files_come_without_their_commits_and_commits_without_a_change_wait_too() {
     );
     let done = review(&env, &["apply", "--only", "a.txt"]).expect(0).text();
     assert!(
-        done.contains("what was done with git still waits")
-            && done.contains("comes with the last path"),
+        done.contains("pending commits") && done.contains("comes with the last path"),
         "{done}"
     );
     assert_eq!(
@@ -231,7 +230,7 @@ fn files_come_without_their_commits_and_commits_without_a_change_wait_too() {
         review(&env, &["diff", &id(&result)])
             .expect(0)
             .text()
-            .contains("no path waits")
+            .contains("no pending files")
     );
     review(&env, &["apply"]).expect(0);
     assert_eq!(
@@ -247,7 +246,7 @@ fn files_come_without_their_commits_and_commits_without_a_change_wait_too() {
         .expect(0)
         .text();
     assert!(
-        done.contains("1 path still waiting") && !done.contains("git still waits"),
+        done.contains("1 path still waiting") && !done.contains("pending commits"),
         "{done}"
     );
     assert_eq!(
@@ -286,7 +285,7 @@ fn commits_that_hold_what_may_run_come_no_sooner_than_that() {
     );
     let done = review(&env, &["apply"]).expect(9).text();
     assert!(
-        done.contains("--accept-auto-run") && done.contains("what was done with git still waits"),
+        done.contains("--accept-auto-run") && done.contains("pending commits"),
         "{done}"
     );
     assert_eq!(
@@ -304,7 +303,7 @@ fn commits_that_hold_what_may_run_come_no_sooner_than_that() {
     assert!(
         result["warnings"]
             .to_string()
-            .contains("what was done with git still waits"),
+            .contains("commits are pending"),
         "{result:#}"
     );
     let done = review(&env, &["apply", &id(&result)]).expect(9).text();
@@ -509,7 +508,7 @@ fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
         let listed = review(&env, &["list"]).expect(0).text();
         if listed.contains("nothing is kept of it") {
             let said = review(&env, &["apply", &name]).expect(0).text();
-            assert!(said.contains("was brought in already"), "{said}");
+            assert!(said.contains("was applied already"), "{said}");
         } else if listed.contains(&name) {
             review(&env, &["apply", &name]).expect(0);
         }

@@ -73,7 +73,7 @@ fn no_repository_without_a_name_comes_with_a_review_nor_unasked_with_its_commits
     held_back(&env, &commit.replace("{}", &bare(&env, "deep")), &[]);
     let done = review(&env, &["apply"]).expect(9).text();
     assert!(
-        done.contains("deep/HEAD may run on your machine") && done.contains("git still waits"),
+        done.contains("deep/HEAD may run on your machine") && done.contains("pending commits"),
         "{done}"
     );
     assert_eq!(

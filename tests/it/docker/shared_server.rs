@@ -79,7 +79,7 @@ async fn a_server_that_another_process_works_with_is_not_ended() {
         ))
         .expect(6);
         let done = done.says(&[
-            "the model server could not be had",
+            "cannot use the model server",
             &named,
             "hint: end that process first",
             "PODBAY_HOME",

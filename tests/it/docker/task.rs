@@ -366,7 +366,7 @@ fn a_run_that_has_to_wait_for_others_says_so_once() {
         let result = run(&mut env.task(&model, &["work"])).expect(0).json();
         let n_said = result["warnings"]
             .to_string()
-            .matches("others have all slots of the model server")
+            .matches("all slots of the model server are busy")
             .count();
         assert_eq!(n_said as u64, n_busy, "{result:#}");
     }

@@ -331,7 +331,7 @@ fn what_may_be_a_secret_waits_until_the_chat_is_over() {
     talk.sees("> ");
     talk.types("/undo\n");
     talk.sees("may be a secret");
-    talk.sees("can be taken back now");
+    talk.sees("can be undone");
     talk.sees("> ");
     talk.leaves();
     assert!(env.path("server.pem").exists() && !env.path("plain").exists());
@@ -409,11 +409,11 @@ fn three_turns_of_a_chat_are_taken_back_by_two_and_brought_back() {
     }
     talk.sees("> ");
     talk.types("/undo 2\n");
-    talk.sees("can be taken back now");
+    talk.sees("can be undone");
     assert_eq!(env.read("a.txt"), "1\n");
     talk.sees("> ");
     talk.types("/redo\n");
-    talk.sees("can be taken back now");
+    talk.sees("can be undone");
     assert_eq!(env.read("a.txt"), "2\n");
     talk.sees("> ");
     talk.types("what now?\n");

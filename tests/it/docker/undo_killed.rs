@@ -145,7 +145,7 @@ fn where_an_application_or_an_undo_is_interrupted_it_is_said_what_goes_on() {
         interrupt(&task);
         task.wait()
             .expect(code)
-            .says(&["error: it did not come to its end\ncaused by: what was being "])
+            .says(&["error: it was interrupted\ncaused by: what was being "])
             .says(words);
     };
     let kill = |_: &Started| drop(docker(&["kill", &env.keeper()]));
@@ -218,11 +218,11 @@ fn turns_of_a_chat_that_was_killed_are_taken_back_by_the_one_that_goes_on() {
     );
     talk.sees("> ");
     talk.types("/undo 2\n");
-    talk.sees("can be taken back now");
+    talk.sees("can be undone");
     assert_eq!(env.read("a.txt"), "1\n");
     talk.sees("> ");
     talk.types("/redo 2\n");
-    talk.sees("can be taken back now");
+    talk.sees("can be undone");
     assert_eq!(env.read("a.txt"), "3\n");
     talk.sees("> ");
     talk.leaves();

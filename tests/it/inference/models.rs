@@ -267,7 +267,7 @@ fn a_model_can_be_named_by_address_and_by_path() {
     let url = format!("{}/some/where/m-1.gguf", case.hub.store);
     let done = run(&mut case.models(&["pull", &url]))
         .expect(0)
-        .says(&["nobody told the hash"]);
+        .says(&["no hash was known"]);
     assert!(done.text().starts_with("m-1  "), "{}", done.text());
     let listed = run(&mut case.models(&["list", "--json"])).expect(0).json();
     let names: Vec<_> = listed["models"]

@@ -132,9 +132,10 @@ fn what_a_killed_pull_left_is_listed_and_can_be_removed() {
         );
     }
     // An address is in no file of ours: it may hold a password.
-    run(&mut case.models(&["pull", "part"]))
-        .expect(2)
-        .says(&["only a part of it is on this machine", "hint: pull it by its original address"]);
+    run(&mut case.models(&["pull", "part"])).expect(2).says(&[
+        "only a part of it is on this machine",
+        "hint: pull it by its original address",
+    ]);
     case.hub.manners().slowly = None;
     run(&mut case.models(&["pull", "m"])).expect(0);
     case.arrived(&case.path("hub/me--mine/m.gguf"));

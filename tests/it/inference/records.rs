@@ -122,7 +122,7 @@ fn a_model_of_unknown_origin_is_believed_once_more_or_removed() {
         let n_asked = case.hub.asked().len();
         run(&mut case.models(&["pull", name]))
             .expect(0)
-            .says(&["nobody told the hash"]);
+            .says(&["no hash was known"]);
         assert_eq!(case.hub.asked().len(), n_asked, "there is nobody to ask");
         case.arrived(&path);
         is_here(&case, name);
@@ -173,7 +173,11 @@ fn a_record_with_another_size_than_its_file_is_damaged_and_put_right() {
     );
     let n_asked = case.hub.asked().len();
     let done = run(&mut case.models(&["pull", "mine"])).expect(0);
-    assert!(!done.stderr.contains("nobody told"), "{}", done.stderr);
+    assert!(
+        !done.stderr.contains("no hash was known"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(case.hub.asked().len(), n_asked, "the file is the right one");
     is_here(&case, "mine");
 

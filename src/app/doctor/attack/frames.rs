@@ -261,7 +261,7 @@ async fn connected() -> Result<(Link, DuplexStream), String> {
         &CancellationToken::new(),
     )
     .await
-    .map_err(|error| format!("no stream could be had: {error}"))?;
+    .map_err(|error| format!("cannot open a stream: {error}"))?;
     Ok((link, guest))
 }
 
