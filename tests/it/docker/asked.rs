@@ -115,7 +115,7 @@ fn a_program_that_waits_in_a_chat_is_answered_refused_or_given_up() {
     );
     let told = talk.sees("First.");
     assert!(
-        told.contains("denied: bash: `/bin/echo asked two` was not run"),
+        told.contains("denied: bash sh run.sh: `/bin/echo asked two` was not run"),
         "{told}"
     );
     talk.sees("> ");

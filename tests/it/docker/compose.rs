@@ -687,9 +687,11 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
         workspace["HostConfig"]["LogConfig"]["Type"],
         made["HostConfig"]["LogConfig"]["Type"]
     );
-    for key in ["User", "Hostname", "WorkingDir", "StopSignal"] {
+    for key in ["User", "Hostname", "StopSignal"] {
         assert_eq!(workspace["Config"][key], made["Config"][key], "{key}");
     }
+    // A shell of the user's own starts in the project.
+    assert_eq!(workspace["Config"]["WorkingDir"], "/workspace");
     let paths = |container: &Value| {
         container["HostConfig"]["Tmpfs"]
             .as_object()
@@ -728,6 +730,7 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
         (
             "workspace",
             &[
+                "bind /etc/passwd ro",
                 "bind /workspace rw",
                 "bind /workspace/.git ro",
                 "volume /run/podbay/bin ro",

@@ -444,7 +444,7 @@ fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
     for _ in 0..2 {
         read()
             .expect(5)
-            .says(&["no space left on the engine's disk", "hint:", "make room"]);
+            .says(&["no space left on the engine's disk", "hint:", "free space"]);
         assert_eq!(left(), (0, 0));
     }
     // With room it works, though one was killed by the disk while it filled the guest's volume.
@@ -456,7 +456,7 @@ fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
     let done = read();
     if done.code != 0 {
         done.expect(5)
-            .says(&["no space left on the engine's disk", "make room"]);
+            .says(&["no space left on the engine's disk", "free space"]);
     }
     std::fs::remove_file(engine.data().join("full")).expect("it was there");
     assert!(read().expect(0).text().contains("content"));

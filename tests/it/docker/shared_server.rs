@@ -63,7 +63,7 @@ async fn a_server_that_another_process_works_with_is_not_ended() {
         let _server = Server(id.clone());
 
         // Another model or other settings would need another server.
-        let named = format!("process {} works with the model", chat.pid());
+        let named = format!("process {} uses it with the model", chat.pid());
         let done = run(&mut with(
             &[
                 "run",
@@ -88,7 +88,10 @@ async fn a_server_that_another_process_works_with_is_not_ended() {
         // It is that of all projects, so one of them cannot take it down.
         run(&mut with(&["down", "-C", &other], "1024"))
             .expect(0)
-            .says(&["the model server stays", &named]);
+            .says(&[
+                "the model server stays",
+                &format!("process {} works", chat.pid()),
+            ]);
         assert_eq!(served()["id"], id.as_str(), "it was not touched");
 
         chat.feed(Vec::new());
