@@ -448,17 +448,14 @@ mod tests {
             ),
             (gone(), exit_code::NO_BOX, "it ended: its container is gone"),
         ] {
-            let (what, again) = (
-                "what was being brought in".to_owned(),
-                "podbay review apply id".to_owned(),
-            );
+            let (what, again) = ("an apply".to_owned(), "podbay review apply id".to_owned());
             let report = Error::Sandbox(sandbox::Error::Cut {
                 what,
                 again,
                 source,
             })
             .report();
-            let causes = ["an apply was interrupted; part of it may be done", why];
+            let causes = ["an apply was interrupted, and part of it may be done", why];
             assert_eq!(
                 (report.message.as_str(), report.causes),
                 ("it was interrupted", causes.map(str::to_owned).to_vec())

@@ -144,7 +144,7 @@ fn upstream(text: &str) -> Result<EgressUpstream, String> {
     };
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.contains('@') {
-        return Err("it wants a password, which would be a secret in the gateway".to_owned());
+        return Err("it needs a password, and the gateway is given none".to_owned());
     }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !host.ends_with(':') && !port.ends_with(']') => {

@@ -721,6 +721,6 @@ mod tests {
         check(&held, Some("no id"), "no id of a review");
         check(&held, None, "several reviews wait: abc1, abd2, xyz3");
         check(&held[..1], None, "abc1");
-        check(&[], None, "nothing waits");
+        check(&[], None, "no pending review");
     }
 }

@@ -13,7 +13,9 @@ pub(super) const GROUPS: [(&str, &[&str]); 3] = [
     ),
     (
         "sandbox",
-        &["sh", "call", "up", "down", "status", "logs", "gc"],
+        &[
+            "sh", "call", "up", "down", "status", "logs", "network", "why", "gc",
+        ],
     ),
     (
         "set-up",

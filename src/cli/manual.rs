@@ -250,10 +250,13 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "network",
         text: "Helps to write rules for hosts that a sandbox may reach. docs/guides/network.md says what rules are.",
-        examples: &[(
-            "What would an installation ask for?",
-            "podbay network learn -- npm install",
-        )],
+        examples: &[
+            (
+                "See what an installation asks for:",
+                "podbay network learn -- npm install",
+            ),
+            ("See what was asked for so far:", "podbay logs --network"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -263,11 +266,11 @@ pub(super) const PAGES: &[Page] = &[
                learn again with what was proposed.",
         examples: &[
             (
-                "What would an installation ask for?",
+                "See what an installation asks for:",
                 "podbay network learn -- npm install",
             ),
             (
-                "What besides npm's registry?",
+                "See what it asks for besides npm's registry:",
                 "podbay network learn --allow-host @npm -- npm install",
             ),
         ],

@@ -61,6 +61,9 @@ impl Document {
             .extension()
             .is_some_and(|end| end.eq_ignore_ascii_case("json"));
         let text = if is_json {
+            // The reader of YAML takes more than JSON.
+            serde_json::from_str::<serde::de::IgnoredAny>(text)
+                .map_err(|error| syntax(error.line(), error.to_string()))?;
             text.replace('\t', " ")
         } else {
             text.to_owned()

@@ -133,9 +133,11 @@ mod tests {
                 || pair.starts_with("PATH")),
             "{of:?}"
         );
-        assert!(of.warning().expect("said").contains(
-            "GGML_BACKEND_PATH, HF_TOKEN, LD_DEBUG, LLAMA_API_KEY, LLAMA_ARG_PORT would make it"
-        ));
+        assert!(
+            of.warning()
+                .expect("said")
+                .ends_with("GGML_BACKEND_PATH, HF_TOKEN, LD_DEBUG, LLAMA_API_KEY, LLAMA_ARG_PORT")
+        );
     }
 
     #[track_caller]

@@ -94,7 +94,7 @@ fn a_backend_that_does_not_exist_yet_is_refused() {
 #[test]
 fn a_sandbox_where_nobody_answers_is_said() {
     let env = TestEnv::new();
-    let hint = ["nobody answers", "guest.sock", "docker compose up"];
+    let hint = ["no answer", "guest.sock", "docker compose up"];
     run(&mut attached(&env, &["call", "list_directory", "{}"]))
         .expect(5)
         .says(&hint);
@@ -113,7 +113,7 @@ fn a_sandbox_where_nobody_answers_is_said() {
         ],
     ))
     .expect(5);
-    assert!(done.json()["error"].to_string().contains("nobody answers"));
+    assert!(done.json()["error"].to_string().contains("no answer"));
     let status = run(&mut attached(&env, &["status", "--json"]))
         .expect(0)
         .json();

@@ -655,7 +655,7 @@ mod tests {
         );
         assert!(
             said(".git", GitRefusal::Sha256)
-                .starts_with("git can only read in this session: its objects")
+                .starts_with("git can only read in this session: it uses SHA-256")
         );
     }
 

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn each_file_defines_the_tool_of_its_name() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/each");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/definitions");
         let names = std::fs::read_dir(folder)
             .expect("the sources")
             .map(|entry| entry.expect("an entry").file_name());

@@ -143,12 +143,9 @@ impl ObeyedScan<'_> {
     /// file counts if its path has a slash: it may be added.
     fn named(&mut self, text: &[u8], from: &[&[u8]]) -> (BTreeSet<Vec<u8>>, bool) {
         let mut words = words(text);
-        let is_cut = words.len() > MAX_WORDS || self.n_words > MAX_LOOKS;
-        words.truncate(if self.n_words > MAX_LOOKS {
-            0
-        } else {
-            MAX_WORDS
-        });
+        let is_used_up = self.n_words > MAX_LOOKS;
+        let is_cut = is_used_up || words.len() > MAX_WORDS;
+        words.truncate(if is_used_up { 0 } else { MAX_WORDS });
         let mut found = BTreeSet::new();
         let are_run = words
             .iter()
