@@ -45,7 +45,7 @@ pub(super) fn render_background(background: &Background) -> Rendered {
         };
     }
     let body = if lines.is_empty() {
-        "nothing was started in the background".to_owned()
+        "no command was started in the background".to_owned()
     } else {
         lines.join("\n")
     };

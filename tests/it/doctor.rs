@@ -893,7 +893,7 @@ fn with_attach_the_socket_is_looked_at_and_no_engine() {
         "sandbox",
         "socket",
         "fail",
-        &["nobody answers", "guest.sock", "docker compose up"],
+        &["no answer", "guest.sock", "docker compose up"],
     );
     assert!(
         !found.to_string().contains("/nonexistent/docker.sock"),

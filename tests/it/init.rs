@@ -253,7 +253,7 @@ fn no_link_in_the_project_is_followed() {
     symlink(elsewhere.join("planted"), &dotenv).expect("linked");
     let done = run(&mut env.here(&["init"]))
         .expect(0)
-        .says(&["../project-podbay/.env is no plain file"]);
+        .says(&["../project-podbay/.env is not a regular file"]);
     let words = "left ../project-podbay/.env as it was\nfor compose, add to ../project-podbay/.env:\nPODBAY_PROJECT=";
     assert!(done.text().contains(words), "{}", done.text());
     assert_eq!(

@@ -898,7 +898,7 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
     let done = podbay(&["sessions", "rewind", &fork, "1"]).expect(0);
     assert_eq!(
         done.text(),
-        format!("session {fork} (fix the test): taken back: 1, left: 1 (files stay as they are)\n")
+        format!("session {fork} (fix the test): 1 rolled back, 1 left (files are unchanged)\n")
     );
     let past = ResumeState::of(&session::read(&found.path).expect("reads").events);
     assert_eq!(

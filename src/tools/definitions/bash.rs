@@ -26,7 +26,7 @@ struct Arguments {
 pub(super) fn tool(options: &Options) -> Tool {
     Tool::new(
         "bash",
-        "Run a shell command in the project folder. Its last folder is kept for the next one. Only hosts that the user allows are reachable.",
+        "Run a shell command in the project folder. The folder it ends in is kept. Only hosts that the user allows are reachable.",
         object(
             &json!({
                 "command": { "type": "string" },

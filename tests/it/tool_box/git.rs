@@ -689,12 +689,12 @@ async fn what_git_would_refuse_is_told_with_what_can_be_done() {
         (
             "git_stash",
             json!({"action": "apply", "index": 5}),
-            &["`index`: there is no stash here"],
+            &["`index`: there is no stash"],
         ),
         (
             "git_stash",
             json!({"action": "pop"}),
-            &["`index`: there is no stash here"],
+            &["`index`: there is no stash"],
         ),
         (
             "git_branch",
