@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn proc_links_are_the_asking_processs_and_never_lead_into_the_guest() {
+    fn proc_links_are_those_of_the_asking_process_and_never_lead_into_the_guest() {
         let (_folder, top) = folder();
         let parent = nix::unistd::getppid();
         assert_eq!(

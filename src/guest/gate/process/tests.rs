@@ -91,7 +91,7 @@ fn arguments_before_an_exec_are_read_within_bounds() {
 }
 
 #[test]
-fn descriptors_are_the_processs_own_and_unnamed_files_are_recognized() {
+fn descriptors_belong_to_the_process_and_unnamed_files_are_recognized() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x");
     fs::write(&path, "x").expect("written");
