@@ -255,7 +255,10 @@ pub(super) const PAGES: &[Page] = &[
                 "See what an installation asks for:",
                 "podbay network learn -- npm install",
             ),
-            ("See what was asked for so far:", "podbay logs --network"),
+            (
+                "See what it asks for besides npm's registry:",
+                "podbay network learn --allow-host @npm -- npm install",
+            ),
         ],
         codes: Codes::Shared,
     },
