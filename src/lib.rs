@@ -1,4 +1,4 @@
-//! Podbay: a runner for coding agents whose hands are in a box.
+//! Podbay: a runner for coding agents whose hands are in a sandbox.
 //!
 //! Each module is a crate of its own in the folder of its name, and says in its `Cargo.toml` which
 //! others it may name; `docs/architecture.md` is the map.

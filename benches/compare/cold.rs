@@ -69,7 +69,7 @@ fn version(table: &mut Table, rounds: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// Resident memory of the controller while a run goes on.
+/// Resident memory of the controller while a run continues.
 fn memory(place: &Place, table: &mut Table) -> Outcome<()> {
     let mut all = Vec::new();
     for _ in 0..3 {

@@ -50,7 +50,7 @@ const GROUPS: [&str; 9] = [
 ];
 
 fn main() -> ExitCode {
-    // The box runs the program that made it, which is this one.
+    // The sandbox runs the program that made it, which is this one.
     let mut arguments = std::env::args_os();
     if arguments.nth(1).is_some_and(|role| role == "guest") {
         return podbay::guest::main(arguments);
@@ -141,7 +141,7 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
 
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let rest =
-        "Other work may have been going on there meanwhile; the ratios say more than the times.";
+        "Other work may have been running there meanwhile; the ratios say more than the times.";
     Ok(Measured {
         text: format!(
             "Measured on {date}: {}. {rest}\n\n{}",

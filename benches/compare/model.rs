@@ -99,7 +99,7 @@ fn reuse(place: &Place, table: &mut Table) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the first request of a run, with nothing in the person's message.
+/// Returns the first request of a run, with nothing in the user's message.
 fn first_request(place: &Place, set: &str, native: bool) -> Outcome<Value> {
     let script = ScriptedModel::new().says("Done.");
     let model = if native {

@@ -1,4 +1,4 @@
-//! Where it is measured: a project and our own program, with nothing of the person's settings.
+//! Where it is measured: a project and our own program, with nothing of the user's settings.
 
 use std::ffi::OsString;
 use std::fs;
@@ -63,7 +63,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Returns our own program with nothing of the person's settings.
+    /// Returns our own program with nothing of the user's settings.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command

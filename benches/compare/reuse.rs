@@ -14,7 +14,7 @@ use super::table::Table;
 /// Requests of the session.
 const TURNS: usize = 20;
 
-/// `native`: the server's template knows tools, and its model is told of them by it.
+/// `native`: the server's template knows tools, and its model knows of them by it.
 pub(super) async fn rows(
     place: &Place,
     server: &Server,
@@ -48,7 +48,7 @@ pub(super) async fn rows(
     )?;
     if session.len() != TURNS || resumed.is_empty() {
         return Err(format!(
-            "the session made {} requests, and {} when it went on",
+            "the session made {} requests, and {} when it continued",
             session.len(),
             resumed.len()
         )

@@ -29,7 +29,7 @@ pub(super) fn rows(
         name: "bash".to_owned(),
         arguments: r#"{"command":"true"}"#.to_owned(),
     };
-    // How long a shell of the box takes for the same, by its own clock.
+    // How long a shell of the sandbox takes for the same, by its own clock.
     let script = "s=$(date +%s%N); for n in 1 2 3 4 5; do bash -c true; done; e=$(date +%s%N); echo $(((e - s) / 5))";
     let own_loop = ToolCall {
         id: "loop".to_owned(),

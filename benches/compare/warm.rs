@@ -31,7 +31,7 @@ use super::Outcome;
 use super::alone::Alone;
 use super::place::Place;
 
-/// A running box with the whole pipeline in front of it.
+/// A running sandbox with the whole pipeline in front of it.
 pub(super) struct Warm {
     pub(super) sandbox: Sandbox,
     pipeline: Pipeline,
@@ -40,14 +40,14 @@ pub(super) struct Warm {
     pub(super) cgroup: u8,
 }
 
-/// What keeps something of the project beside the box.
+/// What keeps something of the project beside the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Session<'a> {
     /// A single call: there is nothing to be kept.
     None,
-    /// Turns are kept, so that they can be taken back.
+    /// Turns are kept, so that they can be undone.
     Live(&'a SessionId),
-    /// Changes are held back.
+    /// Changes are pending.
     HeldBack(&'a SessionId),
 }
 
@@ -56,7 +56,7 @@ impl Warm {
         Self::start_as(place, project, Session::None).await
     }
 
-    /// Starts the box of a session, and waits for what must be kept before anything is changed.
+    /// Starts the sandbox of a session, and waits for what must be kept before anything is changed.
     pub(super) async fn start_as(
         place: &Place,
         project: &Path,

@@ -27,7 +27,7 @@ pub(super) fn version() -> Result<String, String> {
 }
 
 /// Runs a program to its end and returns how many instructions of it, and of all it is made of,
-/// were carried out.
+/// were executed.
 pub(super) fn instructions(program: &OsStr, arguments: &[&str]) -> Outcome<u64> {
     let folder = tempfile::tempdir()?;
     let counts = folder.path().join("counts");

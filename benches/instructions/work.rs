@@ -130,7 +130,7 @@ pub(super) fn run(name: Option<&str>, rounds: Option<&str>) -> Outcome<()> {
     (work.run)(rounds)
 }
 
-const SENTENCE: &str = "The function reads a line, and if x < 3 it returns `None`; otherwise it goes on as {before} and says why.\n";
+const SENTENCE: &str = "The function reads a line, and if x < 3 it returns `None`; otherwise it continues as {before} and says why.\n";
 
 fn prose() -> String {
     SENTENCE.repeat((1 << 20) / SENTENCE.len())
@@ -143,7 +143,7 @@ fn calls() -> String {
     format!("{SENTENCE}{call}").repeat(N_CALLS as usize)
 }
 
-/// The tools of a session, as the model is told of them.
+/// The tools of a session, as the model knows of them.
 fn specs() -> Vec<ToolSpec> {
     let spec = |tool: &tools::Tool| ToolSpec {
         name: tool.name.to_owned(),

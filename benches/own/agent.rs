@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::Outcome;
 use super::alone::Alone;
 
-/// Returns an agent that goes on behind what was said before.
+/// Returns an agent that continues behind what was said before.
 pub(super) async fn agent(
     endpoint: &str,
     history: History,

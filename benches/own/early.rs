@@ -27,14 +27,14 @@ use super::scripted_model::ScriptedModel;
 use super::table::Table;
 use super::table::Times;
 
-/// How long the model goes on writing behind the call that reads.
+/// How long the model continues writing behind the call that reads.
 const WRITES: Duration = Duration::from_millis(100);
 /// How long that call takes.
 const READS: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 15;
 
 /// Two answers of the same pieces at the same times. In the one the call that reads is complete
-/// before the model goes on, in the other its last brace comes with the end of the answer, so that
+/// before the model continues, in the other its last brace comes with the end of the answer, so that
 /// nobody could begin it before.
 pub(super) fn rows(table: &mut Table) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()

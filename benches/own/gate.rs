@@ -1,5 +1,5 @@
 //! What the gate costs the programs of a call: a command under rules, each of its programs looked
-//! at before and after its exec, against the same command of a person's own, which has no gate.
+//! at before and after its exec, against the same command of a user's own, which has no gate.
 
 use std::path::Path;
 use std::time::Duration;
@@ -110,7 +110,7 @@ async fn compare(guest: &TestGuest, command: &str) -> Outcome<(Times, Times)> {
     Ok((gated, free))
 }
 
-/// A rule that none of the programs is about, so that each is judged and goes on.
+/// A rule that none of the programs is about, so that each is judged and continues.
 fn rule() -> ExecRule {
     let words = [&["git"][..], &["push"]]
         .map(|words| words.iter().map(|&word| word.to_owned()).collect())

@@ -134,7 +134,7 @@ async fn work(state: &State, endpoint: &str) -> Outcome<agent::Outcome> {
         ..agent::Options::default()
     };
     let mut agent = agent(endpoint, history(), Arc::new(AtOnce), sink, options).await?;
-    Ok(agent.run("Go on.", &Interrupt::new()).await)
+    Ok(agent.run("Continue.", &Interrupt::new()).await)
 }
 
 /// A sandbox that has done everything already.

@@ -129,7 +129,7 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let rest =
-        "Other work may have been going on there meanwhile; the ratios say more than the times.";
+        "Other work may have been running there meanwhile; the ratios say more than the times.";
     Ok(format!(
         "Measured on {date}: {cores} cores. {rest}\n\n{}",
         table.text()

@@ -1,4 +1,4 @@
-//! How long it takes to go on with a long session.
+//! How long it takes to continue a long session.
 
 use std::fs;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
         peer.add(|| fs::read(&path).map(|bytes| bytes.len()))?;
     }
     let what = format!(
-        "going on with a session of {:.1} MB and {n_messages} messages, against reading the file",
+        "continuing with a session of {:.1} MB and {n_messages} messages, against reading the file",
         size as f64 / 1e6
     );
     table.row(&what, &ours, &peer, None);

@@ -57,7 +57,7 @@ impl Agent {
             format!("{count}: the agent was told to stop trying and to say what it needs");
         self.emit(Kind::Warning { message });
         self.note(&format!(
-            "{NOTE} {count}. Do not look for another way to the same end. Go on with what is allowed; if the task cannot be done so, \
+            "{NOTE} {count}. Do not look for another way to the same end. Continue with what is allowed; if the task cannot be done so, \
              end your answer and say which permission you need, and what for."
         ));
     }

@@ -18,7 +18,7 @@ use podbay_llm::Finish;
 use podbay_llm::Reply;
 
 /// The message to a model whose answer the server's filter truncated.
-const FILTERED: &str = "Your last answer was cut by the content filter of the server, and nothing of it was carried out. Give the whole \
+const FILTERED: &str = "Your last answer was cut by the content filter of the server, and nothing of it was executed. Give the whole \
                         answer again in other words, or go another way.";
 
 impl Agent {
@@ -26,9 +26,8 @@ impl Agent {
     /// unknown.
     pub(super) fn filtered(&mut self, task: &mut Task, text: String) -> NextStep {
         self.emit(Kind::Warning {
-            message:
-                "the model server's content filter cut the answer; nothing of it is carried out"
-                    .to_owned(),
+            message: "the model server's content filter cut the answer; nothing of it is executed"
+                .to_owned(),
         });
         // Only the part that passed the filter exists.
         task.response = text;

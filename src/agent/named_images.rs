@@ -98,7 +98,7 @@ impl Agent {
                 Ok(image) => {
                     images.push(self.keep_image(
                         "image",
-                        format!("{}, which the person shows.", image.path),
+                        format!("{}, which the user shows.", image.path),
                         &image,
                     ));
                     seen.push((folded(path), image));

@@ -9,7 +9,7 @@ const ACTIONS: [&str; 11] = [
 ];
 
 /// The message to a model whose answer contains what looks like a call and is none.
-pub(super) const LOOKS_LIKE: &str = "Your answer shows what looks like a tool call, where none is carried out. If you meant it, make the call itself, in the form that \
+pub(super) const LOOKS_LIKE: &str = "Your answer shows what looks like a tool call, where none is executed. If you meant it, make the call itself, in the form that \
                                      you were told, as the only thing in your answer. If not, say only that: your answer stands as it is.";
 
 /// The message to a model whose answer shows code for a file that it did not write.

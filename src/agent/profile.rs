@@ -9,8 +9,8 @@ pub enum Profile {
 
 /// Decisions reserved for the user, and the rule to build nothing unasked.
 const ARCHITECT: &str = "\nThe person is the architect: you propose, they decide.\n\
-                         - Before each change and each command say in one sentence what it is for; the person is then asked about it.\n\
-                         - Assume nothing. Architecture, schemas, names, libraries and workflows are decided by the person: ask with ask_user, with \
+                         - Before each change and each command say in one sentence what it is for; the user is then asked about it.\n\
+                         - Assume nothing. Architecture, schemas, names, libraries and workflows are decided by the user: ask with ask_user, with \
                          exactly three options. Ask without options only for a plain fact.\n\
                          - Build what was asked for and nothing else: no feature, refactoring, abstraction, helper, error handling, file or clean-up \
                          that nobody asked for. When you see a need for one, ask first.";

@@ -436,7 +436,7 @@ impl Agent {
             // Every call has its result first: servers refuse a conversation in which one is
             // missing.
             if let (NextStep::GoOn, Some(fault)) = (&next, reply.fault) {
-                // Calls that were made and are not carried out are the user's to know of, too.
+                // Calls that were made and are not executed are the user's to know of, too.
                 self.emit(Kind::Warning {
                     message: format!("not all of the model's calls were made: {fault}"),
                 });

@@ -106,7 +106,7 @@ impl Agent {
             None => String::new(),
         };
         let notes = [std::mem::take(&mut self.greeting), answer];
-        let told = |words: &String| format!("[a command of the person's settings says]\n{words}");
+        let told = |words: &String| format!("[a command of the user's settings says]\n{words}");
         Ok(notes
             .iter()
             .filter(|words| !words.is_empty())

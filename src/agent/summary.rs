@@ -18,7 +18,7 @@ const TO_DO_MAX: usize = 20;
 const SAID_WHOLE: usize = 1000;
 
 /// The request for the model's part.
-const ASK: &str = "To make room, the messages above will be replaced by a summary that you write now. Say what the person wants; what was \
+const ASK: &str = "To make room, the messages above will be replaced by a summary that you write now. Say what the user wants; what was \
                    done and what came of it; what was found out, with exact names, paths and numbers; and what is to be done next. Write \
                    it for yourself, in plain sentences, without a preface. No tool can be called.";
 
@@ -92,9 +92,9 @@ pub(super) fn compose(history: &History, parts: &SummaryInput<'_>, most: usize) 
     let whole = parts.said.map_or_else(String::new, |id| {
         format!("read_file with path \"artifact:{id}\" shows it")
     });
-    let mut text = format!("{HEAD}\n\nWhat the person said, in order:\n{said}");
+    let mut text = format!("{HEAD}\n\nWhat the user said, in order:\n{said}");
     for (what, words) in [
-        ("All that the person said, uncut: ", whole),
+        ("All that the user said, uncut: ", whole),
         ("Files changed so far: ", files),
         ("Files read: ", read),
         (what, done),

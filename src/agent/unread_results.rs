@@ -146,7 +146,7 @@ mod tests {
     fn the_last_answers_results_are_unread_until_the_next_one() {
         let mut history = history(&["one", "two"]);
         assert_eq!(count(&history), 3);
-        history.push(Message::user("Note from Podbay: go on"));
+        history.push(Message::user("Note from Podbay: continue"));
         assert_eq!(count(&history), 4);
         history.push(Message::assistant("Read."));
         assert_eq!(count(&history), 0);

@@ -51,7 +51,7 @@ impl Agent {
             )
             .await?;
         self.note(&format!(
-            "The person ran this in the sandbox themselves:\n$ {command}\n{}",
+            "The user ran this in the sandbox themselves:\n$ {command}\n{}",
             ran.text
         ));
         Ok(ran)

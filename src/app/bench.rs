@@ -42,7 +42,7 @@ pub(super) struct Bench {
     pub(super) config: Config,
     pub(super) state: State,
     ground: Ground,
-    /// `None`: the box is somebody else's, and no engine is contacted.
+    /// `None`: the sandbox is somebody else's, and no engine is contacted.
     engine: Option<Engine>,
     /// Whether somebody is there who may allow hosts.
     grantable: bool,
@@ -51,14 +51,14 @@ pub(super) struct Bench {
 /// What is worked on.
 #[derive(Clone, Debug)]
 pub(super) enum Ground {
-    /// A folder, of which we make the box.
+    /// A folder, of which we make the sandbox.
     Project(Project),
-    /// What the box behind a socket has as its project.
+    /// What the sandbox behind a socket has as its project.
     Socket(Socket),
 }
 
 impl Ground {
-    /// Opens what the settings and the person name, and refuses what must not be worked on.
+    /// Opens what the settings and the user name, and refuses what must not be worked on.
     /// Contacts nobody yet.
     pub(super) fn open(place: &Place) -> Result<Self, Error> {
         match place.config.sandbox.check().map_err(Error::Sandbox)? {
@@ -71,7 +71,7 @@ impl Ground {
         }
     }
 
-    /// Takes it for this process. Whoever only joins a box that is shared needs no lock.
+    /// Takes it for this process. Whoever only joins a sandbox that is shared needs no lock.
     pub(super) fn lock(&self, state: &State) -> Result<Lock, Error> {
         match self {
             Self::Project(project) => Lock::take(&state.locks(), project),
@@ -80,7 +80,7 @@ impl Ground {
         .map_err(Error::Sandbox)
     }
 
-    /// Returns where the person's lasting answers about it are kept.
+    /// Returns where the user's lasting answers about it are kept.
     pub(super) fn answers(&self, state: &State) -> Option<Answers> {
         match self {
             Self::Project(project) => Some(Answers::new(
@@ -132,7 +132,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Connects to the engine for a box that is all that is wanted: what the engine is gets asked
+    /// Connects to the engine for a sandbox that is all that is wanted: what the engine is gets asked
     /// while its image is looked up.
     pub(super) async fn reach(
         config: &Config,
@@ -186,7 +186,7 @@ impl Bench {
         }
     }
 
-    /// Returns the socket of a box that somebody else keeps.
+    /// Returns the socket of a sandbox that Podbay did not start.
     pub(super) fn socket(&self) -> Option<&Socket> {
         match &self.ground {
             Ground::Project(_) => None,
@@ -194,7 +194,7 @@ impl Bench {
         }
     }
 
-    /// Makes sure the image is there and puts the box together from it.
+    /// Makes sure the image is there and puts the sandbox together from it.
     pub(super) async fn spec(
         &self,
         progress: &ProgressSink,
@@ -282,7 +282,7 @@ impl Bench {
         self.ground.lock(&self.state)
     }
 
-    /// Gets the session's box: a new one, that of `podbay up`, or the one that is attached to.
+    /// Gets the session's sandbox: a new one, that of `podbay up`, or the one that is attached to.
     pub(super) async fn start(
         &self,
         progress: &ProgressSink,
@@ -299,7 +299,7 @@ impl Bench {
         self.sandbox(&spec, session, sink, cancel).await
     }
 
-    /// Starts a box whose changes are held back under the session's name; `by_turn`: to the end of
+    /// Starts a sandbox whose changes are pending under the session's name; `by_turn`: to the end of
     /// each turn.
     pub(super) async fn start_reviewed(
         &self,
@@ -353,7 +353,7 @@ impl Bench {
             .iter()
             .filter(|held| held.is_by_turn && held.session != *session && held.elsewhere.is_none())
         {
-            // That of a session that goes on is nobody else's business.
+            // That of a session that continues is nobody else's business.
             let Ok(lock) = sandbox::Lock::take_review(&self.state.locks(), held.session.as_str())
             else {
                 continue;
@@ -415,7 +415,7 @@ impl Bench {
         started
     }
 
-    /// Starts the session's box, or joins that of `podbay up`.
+    /// Starts the session's sandbox, or joins that of `podbay up`.
     pub(super) async fn sandbox(
         &self,
         spec: &Spec,
@@ -496,7 +496,7 @@ impl Bench {
     }
 }
 
-/// Returns what the person's own settings of git say of a session.
+/// Returns what the user's own settings of git say of a session.
 fn own_settings() -> UserGitSettings {
     let var = |name: &str| {
         std::env::var_os(name)

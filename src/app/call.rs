@@ -39,7 +39,7 @@ pub struct Called {
     pub exit_code: u8,
 }
 
-/// Carries out one tool call through the whole pipeline, without a model and without a session.
+/// Executes one tool call through the whole pipeline, without a model and without a session.
 #[boxed]
 pub async fn call(
     place: &Place,
@@ -114,14 +114,14 @@ pub async fn call(
     record.end(exit_code);
     let mut text = finished.text;
     if is_left_running && finished.status == CallStatus::Ok {
-        // Also in the box of `podbay up`: what a call starts belongs to whoever made it, and that
+        // Also in the sandbox of `podbay up`: what a call starts belongs to whoever made it, and that
         // is over.
         text.push_str("\n[a single call has no background: what it left running has ended with it; `podbay sh` stays as long as you do]");
     }
     Ok(Called { text, exit_code })
 }
 
-/// Returns whether the arguments ask for a command that goes on after the call, in whichever form a
+/// Returns whether the arguments ask for a command that continues after the call, in whichever form a
 /// tool takes that.
 fn wants_background(arguments: &str) -> bool {
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
@@ -132,7 +132,7 @@ fn wants_background(arguments: &str) -> bool {
     })
 }
 
-/// Gets a box for one use: that of `podbay up`, beside whoever else uses it, or one of its own
+/// Gets a sandbox for one use: that of `podbay up`, beside whoever else uses it, or one of its own
 /// under the project's lock.
 pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>), Error> {
     let taken = Box::pin(take_one(bench, front)).await;
@@ -145,7 +145,7 @@ async fn take_one(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>
     let sink = Arc::clone(&front.sink);
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
     let (sandbox, started, lock) = if bench.socket().is_some() {
-        // A box that somebody else keeps is shared like that of `podbay up`.
+        // A sandbox that Podbay did not start is shared like that of `podbay up`.
         let lock = match bench.lock() {
             Ok(lock) => Some(lock),
             Err(Error::Sandbox(podbay_sandbox::Error::BusySocket { .. })) => None,

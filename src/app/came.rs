@@ -52,7 +52,7 @@ impl Came {
         ))
     }
 
-    /// Returns what else a person should know of it, a line each.
+    /// Returns what else a user should know of it, a line each.
     pub fn notes(&self) -> Vec<String> {
         let HeldTurn {
             turn,
@@ -109,7 +109,7 @@ impl Came {
         notes
     }
 
-    /// Returns what came that may run on the person's machine later, each with the reason.
+    /// Returns what came that may run on the user's machine later, each with the reason.
     pub fn may_run(&self) -> Vec<String> {
         may_run_words(&self.turn.turn.came.may_run, UNDO_DIFF)
     }
@@ -119,7 +119,7 @@ impl Came {
         !self.turn.turn.came.is_may_run_cut
     }
 
-    /// Returns what was left only because programs on the person's machine would run it.
+    /// Returns what was left only because programs on the user's machine would run it.
     pub fn left_to_be_run(&self) -> impl Iterator<Item = &BytesPath> {
         let left = self.turn.turn.applied.refused.first.iter();
         left.filter(|left| matches!(left.reason, LeftReason::MayRun { .. }))

@@ -36,7 +36,7 @@ use podbay_wire::keep::NamedList;
 use podbay_wire::keep::UndoAnswer;
 use podbay_wire::keep::UndoOrder;
 
-/// A conversation with a person: one box, one model, many messages.
+/// A conversation with a user: one sandbox, one model, many messages.
 pub struct Chat {
     seat: Seat,
     project: PathBuf,
@@ -45,20 +45,20 @@ pub struct Chat {
     tool_calls: u32,
     usage: Usage,
     last_response: String,
-    /// What the last command of the person's own brought into the project.
+    /// What the last command of the user's own brought into the project.
     came_by_hand: Option<Came>,
-    /// What was named after a message as what may run on the person's machine.
+    /// What was named after a message as what may run on the user's machine.
     named: BTreeSet<BytesPath>,
 }
 
-/// What becomes of what a turn changed that was broken off.
+/// What becomes of what a turn changed that was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Keep,
     Drop,
 }
 
-/// Asks a person what becomes of a turn that they broke off.
+/// Asks a user what becomes of a turn that they broke off.
 pub trait Decide {
     /// `n_changes`: how many paths it has changed.
     fn decide(&mut self, n_changes: u64) -> Later<'_, Fate>;
@@ -69,19 +69,19 @@ pub trait Decide {
 pub struct Said {
     /// What of it is in the project, where that comes at the end.
     pub came: Option<Came>,
-    /// It was broken off, and what it had changed is dropped.
+    /// It was interrupted, and what it had changed is dropped.
     pub is_dropped: bool,
-    /// What it left that may run on the person's machine later; `None`: nobody looked.
+    /// What it left that may run on the user's machine later; `None`: nobody looked.
     may_run: Option<NamedList<MayRun>>,
     /// There may be others, of which nobody knows.
     is_cut: bool,
     pub status: RunStatus,
-    /// Why it could not go on, if so.
+    /// Why it could not continue, if so.
     pub error: Option<Error>,
 }
 
 impl Said {
-    /// Returns what it left that may run on the person's machine later, each with the reason.
+    /// Returns what it left that may run on the user's machine later, each with the reason.
     pub fn may_run(&self) -> Vec<String> {
         if let Some(came) = &self.came {
             return came.may_run();
@@ -103,7 +103,7 @@ impl Said {
 }
 
 impl Chat {
-    /// Opens the project, starts box and model.
+    /// Opens the project, starts sandbox and model.
     #[boxed]
     pub async fn open(place: &Place, front: &Front) -> Result<Self, Error> {
         let mut session: Option<SessionId> = None;
@@ -158,8 +158,8 @@ impl Chat {
         &self.seat.model
     }
 
-    /// Sends one message and carries out what the model asks for. `decide` is asked what becomes of
-    /// so many changes, where the person broke it off and they are not in the project yet.
+    /// Sends one message and executes what the model asks for. `decide` is asked what becomes of
+    /// so many changes, where the user broke it off and they are not in the project yet.
     #[boxed]
     pub async fn say(
         &mut self,
@@ -215,7 +215,7 @@ impl Chat {
         said
     }
 
-    /// Asks what becomes of a turn that was broken off; returns whether it is dropped.
+    /// Asks what becomes of a turn that was interrupted; returns whether it is dropped.
     async fn drop_if_wanted(
         &mut self,
         interrupt: &Interrupt,
@@ -244,7 +244,7 @@ impl Chat {
         self.seat.sandbox.accept_all_auto_run();
     }
 
-    /// Brings in, too, what programs on the person's machine run by themselves, which the last
+    /// Applies, too, what programs on the user's machine run by themselves, which the last
     /// message has changed.
     #[boxed]
     pub async fn accept_auto_run(&mut self, words: &str, interrupt: &Interrupt) -> Option<Came> {
@@ -291,7 +291,7 @@ impl Chat {
         &self.project
     }
 
-    /// Returns the names of the tools that the model is told of.
+    /// Returns the names of the tools that the model knows of.
     pub fn tools(&self) -> Vec<&'static str> {
         let tools = self.pipeline().catalogue().tools();
         tools.iter().map(|tool| tool.name).collect()
@@ -316,7 +316,7 @@ impl Chat {
     /// Tells the model something with the next message.
     pub fn tell(&mut self, words: &str) {
         self.seat.agent.add_context(&ProjectContext {
-            text: format!("The person says by the way: {words}"),
+            text: format!("The user says by the way: {words}"),
             ..ProjectContext::default()
         });
     }
@@ -367,7 +367,7 @@ impl Chat {
         pipeline.forget_answer(exact).map(|()| exact.words())
     }
 
-    /// Runs a command of the person's own in the sandbox; the model is told of it with their next
+    /// Runs a command of the user's own in the sandbox; the model knows of it with their next
     /// message.
     #[boxed]
     pub async fn run_by_hand(
@@ -388,7 +388,7 @@ impl Chat {
         self.came_by_hand.take()
     }
 
-    /// Shows the person the folders below one; the model is not told of it.
+    /// Shows the user the folders below one; the model is not told of it.
     #[boxed]
     pub async fn tree_by_hand(
         &mut self,
@@ -402,7 +402,7 @@ impl Chat {
             .map_err(|failure| self.seat.error(failure))
     }
 
-    /// Shows or takes back what turns changed; the model is told of it with the next message.
+    /// Shows or undoes what turns changed; the model knows of it with the next message.
     #[boxed]
     pub async fn undo(
         &mut self,
@@ -427,8 +427,8 @@ impl Chat {
         Ok(answer)
     }
 
-    /// Ends the box and the log, which then says with which exit code and, if so, why the
-    /// conversation could not go on. Returns what was done with git that may run on the person's
+    /// Ends the sandbox and the log, which then says with which exit code and, if so, why the
+    /// conversation could not continue. Returns what was done with git that may run on the user's
     /// machine later, but for what was named before.
     ///
     /// `cancel` ends the commands of the settings that are still at work.

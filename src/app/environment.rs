@@ -31,10 +31,10 @@ use podbay_wire::keep::PendingRef;
 use podbay_wire::keep::PendingRepository;
 use podbay_wire::keep::PendingReview;
 
-/// How long a sandbox that somebody else keeps may take to say what it is like.
+/// How long a sandbox that Podbay did not start may take to say what it is like.
 const ANSWER: Seconds = Seconds::new(2);
 
-/// What is told of an environment that somebody has paused.
+/// What knows of an environment that somebody has paused.
 const PAUSED: &str = "paused: nothing in it answers; `podbay up` makes it anew";
 
 /// What runs for a project.
@@ -50,7 +50,7 @@ pub struct Status {
     pub reviews: Vec<String>,
     /// What was done with git that waits with them.
     pub waiting: Vec<Waiting>,
-    /// The socket of a sandbox that somebody else keeps; then no engine is contacted.
+    /// The socket of a sandbox that Podbay did not start; then no engine is contacted.
     pub socket: Option<String>,
 }
 
@@ -376,7 +376,7 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
     })
 }
 
-/// Asks a sandbox that somebody else keeps what it is like.
+/// Asks a sandbox that Podbay did not start what it is like.
 async fn look_at(
     place: &Place,
     socket: &Socket,

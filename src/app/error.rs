@@ -128,7 +128,7 @@ impl Error {
         }
     }
 
-    /// Refuses what a box that somebody else keeps cannot have.
+    /// Refuses what a sandbox that Podbay did not start cannot have.
     pub fn not_attached(what: &str) -> Self {
         Self::usage(
             format!(
@@ -231,7 +231,7 @@ impl Error {
         }
     }
 
-    /// Says what a person can do about it.
+    /// Says what a user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
@@ -273,7 +273,7 @@ impl Error {
         }
     }
 
-    /// Returns all that a person can do about it, what is most likely first.
+    /// Returns all that a user can do about it, what is most likely first.
     pub fn hints(&self) -> Vec<String> {
         let mistakes = if let Self::Inference(error) = self {
             error.mistakes()
@@ -337,7 +337,7 @@ pub mod exit_code {
     pub const LIMIT: u8 = 3;
     /// The last call that was not read-only was denied.
     pub const BLOCKED: u8 = 4;
-    /// The box could not be had.
+    /// The sandbox could not be had.
     pub const NO_BOX: u8 = 5;
     /// The model could not be had.
     pub const NO_MODEL: u8 = 6;

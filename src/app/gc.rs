@@ -14,7 +14,7 @@ use podbay_session as session;
 use podbay_session::State;
 use tokio_util::sync::CancellationToken;
 
-/// What was removed, and what waits for the person's word.
+/// What was removed, and what waits for the user's word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     pub swept: SweepReport,

@@ -67,7 +67,7 @@ impl HeldFolder {
         })
     }
 
-    /// Opens the folder of this name, and makes it where there is none. `shown` is what a person
+    /// Opens the folder of this name, and makes it where there is none. `shown` is what a user
     /// calls it.
     pub(super) fn folder(&self, name: &str, shown: &str) -> Result<Self, Error> {
         let is_new = match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {

@@ -1,7 +1,7 @@
-//! Commands that the person's own settings run on the person's own machine.
+//! Commands that the user's own settings run on the user's own machine.
 //!
 //! Nothing that comes with a project can ask for one, trusted or not, and no tool of the model's
-//! makes such a call. Their environment is the person's without the variables that hold keys of
+//! makes such a call. Their environment is the user's without the variables that hold keys of
 //! ours.
 
 use std::path::PathBuf;
@@ -155,7 +155,7 @@ impl HostHooks {
     fn start(&self, hook: &Hook) -> std::io::Result<Child> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "the one program of a person's own that runs on the host, by their own settings"
+            reason = "the one program of a user's own that runs on the host, by their own settings"
         )]
         let mut command = Command::new("/bin/sh");
         command

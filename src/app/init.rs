@@ -24,7 +24,7 @@ pub struct Initialised {
     pub to_add: Vec<String>,
     /// Where that is.
     pub dotenv: String,
-    /// What a person should know, each a sentence.
+    /// What a user should know, each a sentence.
     pub notes: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Use cases: what each command does, from opening the project to the report, without a word on how
 //! it is asked for or shown.
 //!
-//! This room composes all the others but `ui`. Events leave it by the sink it is given, a person is
+//! This room composes all the others but `ui`. Events leave it by the sink it is given, a user is
 //! asked through the asker it is given, so every front end shares it. Start with [`run`], then
 //! [`Bench`], which holds what a session needs.
 
@@ -183,7 +183,7 @@ pub fn find_state(var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Err
     State::find(var).map_err(Error::Session)
 }
 
-/// Returns whether the settings name a sandbox that somebody else keeps.
+/// Returns whether the settings name a sandbox that Podbay did not start.
 pub fn is_attached(config: &podbay_config::Config) -> bool {
     config.sandbox.backend == podbay_sandbox::Backend::Attach
 }

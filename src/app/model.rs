@@ -32,7 +32,7 @@ pub(super) struct Found {
     pub(super) probed: ProbeResult,
     /// Where the server is ours: what we ask of it costs nobody anything.
     pub(super) own: Option<(ModelServer, Serving)>,
-    /// What a person should know about this model, and about the list it may be from.
+    /// What a user should know about this model, and about the list it may be from.
     pub(super) notes: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn check_endpoint(config: &Config, key: Option<&Secret>) -> Result<()
         .map_err(Error::Model)
 }
 
-/// Refuses a sandbox that somebody else keeps where no model is named: no server can be started
+/// Refuses a sandbox that Podbay did not start where no model is named: no server can be started
 /// then.
 pub(super) fn check(bench: &Bench) -> Result<(), Error> {
     if bench.socket().is_some() && bench.config.llm.endpoint.is_none() {
@@ -138,7 +138,7 @@ pub(super) fn check(bench: &Bench) -> Result<(), Error> {
     }
 }
 
-/// The error of a sandbox that somebody else keeps where no model is named.
+/// The error of a sandbox that Podbay did not start where no model is named.
 pub(super) fn not_named() -> Error {
     Error::usage(
         "no model is named, and with `sandbox.backend = attach` no model server is started",
@@ -149,7 +149,7 @@ pub(super) fn not_named() -> Error {
 /// Probes an endpoint, again and again while its server loads the model, for as long as one of ours
 /// may take for that.
 ///
-/// Beside a sandbox that somebody else keeps also while nothing listens there: both come up
+/// Beside a sandbox that Podbay did not start also while nothing listens there: both come up
 /// together.
 async fn wait_for(
     bench: &Bench,

@@ -72,7 +72,7 @@ pub struct Models {
     /// What `podbay models pull` takes here, and why.
     pub default: Option<String>,
     pub reason: Option<String>,
-    /// What is wrong with the person's own list.
+    /// What is wrong with the user's own list.
     pub mistakes: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn store(config: &Config, state: &State) -> Result<Store, Error> {
         .map_err(Error::Inference)
 }
 
-/// Returns what is wrong with the person's own list of models.
+/// Returns what is wrong with the user's own list of models.
 pub fn model_mistakes(config: &Config) -> Vec<String> {
     Catalogue::load(&config.inference)
         .mistakes
@@ -184,7 +184,7 @@ pub async fn model_to_pull(config: &Config, state: &State) -> Result<(String, St
     let is_here = store
         .info(&choice.id)
         .is_ok_and(|listed| listed.presence == Presence::Here);
-    // Nobody named it, so nobody waits for minutes to learn that it cannot be had.
+    // Nobody named it, so nobody waits for minutes to learn that it is not available.
     if !is_here && !store.hub_answers().await.map_err(Error::Inference)? {
         return Err(Error::Inference(inference::Error::Download {
             url: config.inference.hub.clone(),

@@ -50,7 +50,7 @@ pub struct Quickstart {
 
 /// Sets everything up and lets a real model do a real task on a copy of an example.
 ///
-/// It counts as done when a call that the model chose ran in the box and a last text came. A model
+/// It counts as done when a call that the model chose ran in the sandbox and a last text came. A model
 /// this small may not know when to stop, so here, and only here, a landing at the limit of five
 /// turns is a success too; the caller says so.
 #[boxed]
@@ -236,7 +236,7 @@ async fn choose_model(
     }
 }
 
-/// Makes a fresh copy of the example that stays, for the person to go on with.
+/// Makes a fresh copy of the example that stays, for the user to continue.
 fn copy_example() -> std::io::Result<PathBuf> {
     let folder = tempfile::Builder::new()
         .prefix("podbay-quickstart-")

@@ -38,7 +38,7 @@ impl Recorder {
         Ok(Self::over(log, key, watcher))
     }
 
-    /// Goes on with a session's log.
+    /// Continues with a session's log.
     pub(super) fn resume(mut log: Log, key: Option<&Secret>, watcher: Sink) -> Self {
         if let Some(key) = key {
             log.hide(key.clone());

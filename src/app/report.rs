@@ -36,18 +36,18 @@ pub struct Report {
     pub limit: Option<LimitKind>,
     pub usage: Usage,
     pub changes: Changes,
-    /// The review that waits for the person, where changes were held back and there are some.
+    /// The review that waits for the user, where changes were pending and there are some.
     pub review: Option<String>,
-    /// Whether what was held back was brought in at once.
+    /// Whether what was pending was applied at once.
     pub applied: bool,
-    /// New and changed files that may run on the person's machine later, each with the reason.
+    /// New and changed files that may run on the user's machine later, each with the reason.
     pub may_run: Vec<String>,
     /// Whether that is known; where it is not, nobody looked, and `may_run` is empty, or hooks or
     /// settings of git name more than is looked at.
     pub may_run_known: bool,
     /// What the session did with git and what became of it; `null` where nothing is known of it.
     pub git: Option<GitReport>,
-    /// Branches and tags that wait with the review, where changes were held back.
+    /// Branches and tags that wait with the review, where changes were pending.
     pub commits: Vec<GitBranch>,
     pub denied: Vec<String>,
     pub warnings: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Report {
     pub pending: Option<PendingChanges>,
 }
 
-/// What of a session's git is the person's now, in all repositories of the project together.
+/// What of a session's git is the user's now, in all repositories of the project together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GitReport {
     pub branches: Vec<GitBranch>,
@@ -125,7 +125,7 @@ pub struct Changes {
 pub const UNDO_DIFF: &str = "podbay undo diff";
 const REVIEW_DIFF: &str = "podbay review diff";
 
-/// Returns what may run on the person's machine in words, each file with the reason; `shown` is the
+/// Returns what may run on the user's machine in words, each file with the reason; `shown` is the
 /// command that shows those, too, that are only counted.
 pub fn may_run_words(may_run: &NamedList<MayRun>, shown: &str) -> Vec<String> {
     let mut words: Vec<String> = may_run
@@ -174,7 +174,7 @@ impl Report {
         }
     }
 
-    /// Takes what was held back.
+    /// Takes what was pending.
     pub(super) fn take_review(&mut self, pending: PendingChanges) {
         self.changes = Changes::default();
         if pending.is_empty() {
@@ -197,7 +197,7 @@ impl Report {
         self.pending = Some(pending);
     }
 
-    /// Says that nobody knows yet what was held back.
+    /// Says that nobody knows yet what was pending.
     pub(super) fn lose_review(&mut self, error: &Error) {
         self.may_run_known = false;
         self.review = self.session.as_ref().map(ToString::to_string);
@@ -242,7 +242,7 @@ impl Report {
         }
     }
 
-    /// Takes what was done with git that may run on the person's machine, unless it is named
+    /// Takes what was done with git that may run on the user's machine, unless it is named
     /// already.
     pub(super) fn take_committed(&mut self, ended: &git::Ended) {
         let is_named = |file: &MayRun| {

@@ -28,10 +28,10 @@ use podbay_session::ResumeState;
 use podbay_session::SessionFile;
 use podbay_session::State;
 
-/// How many logs are looked at for one that was broken off.
+/// How many logs are looked at for one that was interrupted.
 const MOST_RECENT: usize = 50;
 
-/// Which session to go on with.
+/// Which session to continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resume {
     /// By its id, the beginning of one, or `last`: the one of this project that was worked on last.
@@ -47,7 +47,7 @@ pub(super) enum Aim<'a> {
     Task(&'a str),
     /// The task that an earlier run left open.
     Open,
-    /// A conversation with a person.
+    /// A conversation with a user.
     Chat,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Aim<'a> {
 }
 
 /// Opens the log of an earlier session and everything in it that matters. Nothing in the log is
-/// carried out again, and nothing that was allowed in it is allowed now.
+/// executed again, and nothing that was allowed in it is allowed now.
 pub(super) fn open(
     place: &Place,
     project: &str,
@@ -119,7 +119,7 @@ pub(super) fn open(
     Ok((recorder, past))
 }
 
-/// Returns what the log of a session holds, for whoever looks at it again before it goes on; nothing
+/// Returns what the log of a session holds, for whoever looks at it again before it continues; nothing
 /// where it cannot be read, which opening it will say.
 pub fn past_events(state: &State, wanted: &Resume, project: &Path) -> Vec<Event> {
     let found = match wanted {
@@ -147,14 +147,14 @@ pub fn check_project(session: &SessionId, its: &Path, here: &Path) -> Result<(),
     Err(Error::usage(
         format!("the session {session} belongs to {}", its.display()),
         format!(
-            "go on with it there: podbay --resume {session} -C '{}'",
+            "continue it there: podbay --resume {session} -C '{}'",
             its.display()
         ),
     ))
 }
 
 /// Returns the session of this project that was worked on last where it has no end. One that
-/// somebody works with now has none yet, and a copy that nobody went on with is as it was left.
+/// somebody works with now has none yet, and a copy that nobody continued is as it was left.
 /// Only the newest logs are looked at.
 pub(super) fn broken_off(state: &State, project: &str) -> Option<SessionId> {
     let mut here = session::recent(state)
@@ -169,7 +169,7 @@ pub(super) fn broken_off(state: &State, project: &str) -> Option<SessionId> {
     last.status.is_none().then_some(last.session)
 }
 
-/// Refuses what cannot be gone on with, before anything is touched.
+/// Refuses what cannot be resumed, before anything is touched.
 fn check(records: &Records, found: &SessionFile, project: &str, aim: Aim<'_>) -> Result<(), Error> {
     let Some(header) = &records.header else {
         return Err(Error::Session(session::Error::Headless {
@@ -204,7 +204,7 @@ pub(super) fn not_a_demonstration(session: &SessionId, project: &str) -> Result<
     if project == demo::PROJECT {
         return Err(Error::usage(
             format!(
-                "the session {session} is a demonstration, which cannot be gone on with: its model was a script, its files are gone"
+                "the session {session} is a demonstration, which cannot be resumed: its model was a script, its files are gone"
             ),
             format!(
                 "read it with podbay sessions show {session}, or begin a task of your own: podbay run \"…\""
@@ -214,7 +214,7 @@ pub(super) fn not_a_demonstration(session: &SessionId, project: &str) -> Result<
     Ok(())
 }
 
-/// Returns what a person should know of a log that is not as it was written.
+/// Returns what a user should know of a log that is not as it was written.
 fn problems(records: &Records, repair: Option<&LogRepair>, past: &ResumeState) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(first) = records.problems.first() {

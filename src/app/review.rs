@@ -35,7 +35,7 @@ use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewApplied;
 use podbay_wire::keep::ReviewOrder;
 
-/// What a person wants of reviews. An id may be the beginning of one; without one there must be
+/// What a user wants of reviews. An id may be the beginning of one; without one there must be
 /// only one review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReviewWish {
@@ -49,7 +49,7 @@ pub enum ReviewWish {
         only: Vec<OsString>,
         /// Puts lines of both sides together where a file was changed since.
         merge: bool,
-        /// Also what runs by itself on the person's machine.
+        /// Also what runs by itself on the user's machine.
         with_auto_run: bool,
         commits: Commits,
     },
@@ -80,7 +80,7 @@ pub struct Reviewed {
     pub git: Option<git::Ended>,
 }
 
-/// Shows, brings in or discards what waits. Whoever changes files holds the project for that time.
+/// Shows, applies or discards what waits. Whoever changes files holds the project for that time.
 #[boxed]
 pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Reviewed, Error> {
     let cancel = front.interrupt.run();
@@ -157,8 +157,8 @@ async fn held(place: &Place, front: &Front) -> Result<Vec<HeldReview>, Error> {
         .map_err(Error::Sandbox)
 }
 
-/// Brings in what a task that was done has changed, and says in its report what came of it. Returns
-/// whether something of it waits because it runs by itself on the person's machine.
+/// Applies what a task that was done has changed, and says in its report what came of it. Returns
+/// whether something of it waits because it runs by itself on the user's machine.
 #[boxed]
 pub async fn accept(
     place: &Place,
@@ -227,12 +227,12 @@ pub async fn accept(
     }
 }
 
-/// Whether something was left that comes once the person says that it may run by itself.
+/// Whether something was left that comes once the user says that it may run by itself.
 pub fn runs_by_itself(done: &ReviewApplied, git: Option<&git::Ended>) -> bool {
     waits_to_be_run(&done.applied) || git.is_some_and(|git| !git.held().is_empty())
 }
 
-/// Whether nothing was left out of what was to be brought in.
+/// Whether nothing was left out of what was to be applied.
 pub fn is_whole(done: &ReviewApplied, git: Option<&git::Ended>) -> bool {
     let applied = &done.applied;
     applied.stopped.is_none()
@@ -241,7 +241,7 @@ pub fn is_whole(done: &ReviewApplied, git: Option<&git::Ended>) -> bool {
         && git.is_none_or(git::Ended::is_settled)
 }
 
-/// Says what was not brought in, why, and how it would be.
+/// Says what was not applied, why, and how it would be.
 fn left_of(id: &str, done: &ReviewApplied) -> Vec<String> {
     let mut left = Vec::new();
     for one in done
@@ -290,7 +290,7 @@ async fn waiting(place: &Place, id: String, front: &Front) -> Option<PendingChan
     }
 }
 
-/// Whether something was left only because it may run on the person's machine.
+/// Whether something was left only because it may run on the user's machine.
 pub fn waits_to_be_run(applied: &ApplyOutcome) -> bool {
     applied
         .refused
@@ -299,14 +299,14 @@ pub fn waits_to_be_run(applied: &ApplyOutcome) -> bool {
         .any(|left| matches!(left.reason, LeftReason::MayRun { .. }))
 }
 
-/// Says how that is brought in.
+/// Says how that is applied.
 pub fn how_auto_run_comes(id: &str) -> String {
     format!(
-        "`podbay review apply {id} --accept-auto-run` brings in what runs by itself on your machine, too"
+        "`podbay review apply {id} --accept-auto-run` applies what runs by itself on your machine, too"
     )
 }
 
-/// Whether all is in that is brought in unasked.
+/// Whether all is in that is applied unasked.
 fn is_in(done: &ReviewApplied) -> bool {
     let applied = &done.applied;
     let is_usual = |reason: &LeftReason| {
@@ -447,16 +447,16 @@ async fn carry_out(
     Ok(Reviewed { name, answer, git })
 }
 
-/// How commits are taken over with the files that are brought in.
+/// How commits are taken over with the files that are applied.
 struct Taking {
     commits: Commits,
-    /// Whether all files were to be brought in.
+    /// Whether all files were to be applied.
     is_whole: bool,
     with_auto_run: bool,
 }
 
 impl Taking {
-    /// Whether it is their turn, now that this was brought in: unasked no commit comes without the
+    /// Whether it is their turn, now that this was applied: unasked no commit comes without the
     /// files that go with it.
     fn is_due(&self, done: &ReviewApplied) -> bool {
         let is_all_in = self.is_whole && done.n_left == 0 && done.applied.stopped.is_none();

@@ -1,4 +1,4 @@
-//! A person's rules, with the names of tools in them understood as the catalogue does.
+//! A user's rules, with the names of tools in them understood as the catalogue does.
 
 use podbay_config::Answers;
 use podbay_config::Config;
@@ -29,7 +29,7 @@ pub(super) fn policy(
 }
 
 /// Returns what is wrong with the rules of settings, each a sentence: what is to be said where
-/// nothing is carried out by them.
+/// nothing is executed by them.
 pub fn rule_problems(config: &Config) -> Vec<String> {
     let mut problems = Vec::new();
     let refused = policy(Mode::Auto, &config.policy, |warning| problems.push(warning)).err();
@@ -42,7 +42,7 @@ pub fn rule_problems(config: &Config) -> Vec<String> {
     problems
 }
 
-/// Tells a policy what the person allowed for good in this project. What cannot be read allows
+/// Tells a policy what the user allowed for good in this project. What cannot be read allows
 /// nothing.
 pub(super) fn recall(policy: &mut Policy, answers: Option<&Answers>, mut warn: impl FnMut(String)) {
     match answers.map(Answers::list) {

@@ -33,9 +33,9 @@ pub struct Place {
     pub config: Config,
     pub state: State,
     pub mode: Mode,
-    /// The API key, from the environment or a file of the person's.
+    /// The API key, from the environment or a file of the user's.
     pub api_key: Option<podbay_event::Secret>,
-    /// An earlier session to go on with; without one a new one begins.
+    /// An earlier session to continue; without one a new one begins.
     pub resume: Option<Resume>,
 }
 
@@ -49,7 +49,7 @@ pub struct Front {
 
 /// Works on one task and reports, whatever happens. Its time counts from `begun`.
 ///
-/// Without a task the one that an earlier session left open goes on; the place then names that
+/// Without a task the one that an earlier session left open continues; the place then names that
 /// session.
 #[boxed]
 pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instant) -> Report {
@@ -103,7 +103,7 @@ pub async fn run_with(
     };
     // A task that was never told to the model begins now.
     let mut task = task.map(ToOwned::to_owned).or(seat.untold.take());
-    seat.begin_turn(task.as_deref().unwrap_or("(goes on)"));
+    seat.begin_turn(task.as_deref().unwrap_or("(continues)"));
     if let Some(task) = &mut task {
         let left = match place.config.agent.timeout.get() {
             0 => Duration::MAX,
@@ -127,7 +127,7 @@ pub async fn run_with(
         ),
     };
     if !seat.sandbox.is_reviewed() {
-        // What still runs would go on changing what the turn leaves.
+        // What still runs would continue changing what the turn leaves.
         seat.agent.settle(front.interrupt.run()).await;
         seat.sandbox.end_processes().await;
     }

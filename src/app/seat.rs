@@ -26,9 +26,9 @@ use podbay_wire::keep::PendingChanges;
 /// waits ten seconds before they kill.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 
-/// What is left of a conversation when its box has ended.
+/// What is left of a conversation when its sandbox has ended.
 pub(super) struct Closed {
-    /// What waits to be accepted, where changes are held back.
+    /// What waits to be accepted, where changes are pending.
     pub(super) reviewed: Option<Result<PendingChanges, sandbox::Error>>,
     /// What came in at the end, where turns go into the project.
     pub(super) came: Option<HeldTurn>,
@@ -41,14 +41,14 @@ pub(super) struct Seat {
     pub(super) agent: Agent,
     pub(super) recorder: Recorder,
     pub(super) model: String,
-    /// The task of the session that is gone on with, where the model has not heard of it yet.
+    /// The task of the session that is resumed, where the model has not heard of it yet.
     pub(super) untold: Option<String>,
     /// The model server, where it is ours.
     pub(super) server: Option<OwnServer>,
     /// An earlier run left a task open.
     pub(super) is_open: bool,
     pub(super) sandbox: Sandbox,
-    /// Turns that the person began in this session, also before it was gone on with.
+    /// Turns that the user began in this session, also before it was resumed.
     pub(super) n_turns: u64,
     /// What is mounted in the project from elsewhere: nothing in it is a change of the project.
     pub(super) mounted: Vec<BytesPath>,
@@ -89,7 +89,7 @@ pub(super) async fn end_turn(
 }
 
 impl Seat {
-    /// Begins what can be taken back later as a whole.
+    /// Begins what can be undone later as a whole.
     pub(super) fn begin_turn(&mut self, words: &str) {
         self.n_turns += 1;
         if self.sandbox.is_reviewed() {
@@ -123,7 +123,7 @@ impl Seat {
         )
     }
 
-    /// Ends the box and gives the project back.
+    /// Ends the sandbox and gives the project back.
     ///
     /// `cancel` ends the commands of the settings that nobody has waited for.
     pub(super) async fn close(&mut self, cancel: &CancellationToken) -> Closed {

@@ -19,7 +19,7 @@ pub(super) struct HostServices {
     artifacts: Artifacts,
     sink: Sink,
     host: HostHooks,
-    /// `None`: the project is in a box that somebody else keeps, and has no folder to know it by.
+    /// `None`: the project is in a sandbox that Podbay did not start, and has no folder to know it by.
     answers: Option<Answers>,
 }
 

@@ -101,7 +101,7 @@ pub fn session_line(summary: &SessionSummary, zone: &TimeZone) -> String {
     )
 }
 
-/// Returns which session is to go on and the folder that it worked in; the last one is never a
+/// Returns which session is to continue and the folder that it worked in; the last one is never a
 /// demonstration, which cannot.
 pub fn session_project(state: &State, wanted: &str) -> Result<(SessionId, PathBuf), Error> {
     if wanted == "last" {
@@ -135,7 +135,7 @@ pub fn rename_session(state: &State, wanted: &str, name: &str) -> Result<String,
     Ok(which(&found))
 }
 
-/// Takes back the last messages of a session; returns which one it is, in words, and how many of
+/// Undoes the last messages of a session; returns which one it is, in words, and how many of
 /// them are left.
 pub fn rewind_session(
     state: &State,
@@ -148,7 +148,7 @@ pub fn rewind_session(
     Ok((which(&found), left))
 }
 
-/// Says which session this is: `last` and a few letters of an id may not mean the one that a person
+/// Says which session this is: `last` and a few letters of an id may not mean the one that a user
 /// thinks of.
 fn which(found: &SessionFile) -> String {
     match session::summary(found) {

@@ -22,11 +22,11 @@ use podbay_session::State;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub loaded: Loaded<Config>,
-    /// `None`: no project, none of its own, or a sandbox that somebody else keeps.
+    /// `None`: no project, none of its own, or a sandbox that Podbay did not start.
     pub project: Option<ProjectSettings>,
 }
 
-/// The settings file of a project and what the person thinks of it.
+/// The settings file of a project and what the user thinks of it.
 #[derive(Clone, Debug)]
 pub struct ProjectSettings {
     pub file: ProjectFile,
@@ -72,7 +72,7 @@ impl ProjectSettings {
 }
 
 impl Settings {
-    /// Returns what a person should know of the settings, each a sentence.
+    /// Returns what a user should know of the settings, each a sentence.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.loaded.warnings.clone();
         warnings.extend(unused_model(&self.loaded));
@@ -121,7 +121,7 @@ pub fn settings(mut sources: Sources, folder: &Path, state: &State) -> Result<Se
 
 /// Says what a model that the command line names is not taken for, where an endpoint answers.
 ///
-/// A name alone is as good for an endpoint as for a server of our own; a person who has named the
+/// A name alone is as good for an endpoint as for a server of our own; a user who has named the
 /// endpoint too knows which it is.
 fn unused_model(loaded: &Loaded<Config>) -> Option<String> {
     let config = &loaded.config;
@@ -197,7 +197,7 @@ pub fn trust_settings(own: &ProjectSettings, state: &State) -> Result<(), Error>
         .map_err(Error::Config)
 }
 
-/// Takes trust back from settings that the person was shown and did not want.
+/// Takes trust back from settings that the user was shown and did not want.
 pub fn distrust_settings(own: &ProjectSettings, state: &State) -> Result<(), Error> {
     Trust::new(state.trust())
         .revoke(&own.project.key())
@@ -224,7 +224,7 @@ pub fn lasting_answers(folder: &Path, state: &State) -> Result<Vec<String>, Erro
     Ok(all.iter().map(podbay_policy::ExactCall::words).collect())
 }
 
-/// Takes back what was allowed for good: the one of this number, counted from 1, or all. Returns
+/// Undoes what was allowed for good: the one of this number, counted from 1, or all. Returns
 /// what it was, in words.
 pub fn forget_answers(
     folder: &Path,

@@ -31,7 +31,7 @@ use podbay_wire::message::Stream;
 /// sandbox that lives needs far less.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// A shell, or one command, that a person runs in the box.
+/// A shell, or one command, that a user runs in the sandbox.
 pub struct Shell {
     open: OpenCall,
     grace: Duration,
@@ -51,7 +51,7 @@ pub enum ShellUpdate {
         code: u8,
         note: Option<String>,
     },
-    /// It could not be run, or the box ended under it.
+    /// It could not be run, or the sandbox ended under it.
     Failed {
         problem: String,
     },
@@ -79,7 +79,7 @@ impl ShellInput {
     }
 }
 
-/// Starts a command, or the box's shell where `command` is empty. `terminal` is rows, columns and
+/// Starts a command, or the sandbox's shell where `command` is empty. `terminal` is rows, columns and
 /// `TERM`.
 #[boxed]
 pub async fn shell(
@@ -100,7 +100,7 @@ pub async fn shell(
         bench.ground_text(),
         &words.join(" "),
     );
-    // The person's own hand on their own box is its approval.
+    // The user's own hand on their own sandbox is its approval.
     let approved = Approved::by_hand(Exec {
         argv: command.into_iter().map(BytesPath::from).collect(),
         working_directory: None,
@@ -115,7 +115,7 @@ pub async fn shell(
     let grace = place.config.sandbox.grace.duration();
     let call = match approved.into_inner() {
         Action::Box(call) => call,
-        Action::Host(_) => unreachable!("a command of the person's is a call in the box"),
+        Action::Host(_) => unreachable!("a command of the user's is a call in the sandbox"),
     };
     let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
     match link.open(call) {
@@ -173,7 +173,7 @@ impl Shell {
                 stream: Stream::Stderr,
                 data,
             }) => ShellUpdate::Stderr(data),
-            // What the person starts themselves goes through no gate, so that nobody asks.
+            // What the user starts themselves goes through no gate, so that nobody asks.
             Some(CallUpdate::Asked { question, .. }) => {
                 self.open.answer(question, false);
                 ShellUpdate::Stdout(Vec::new())
@@ -227,7 +227,7 @@ impl Shell {
         }
     }
 
-    /// Ends the box.
+    /// Ends the sandbox.
     #[boxed]
     pub async fn close(self) {
         drop(self.open);

@@ -49,7 +49,7 @@ use podbay_tools::Pipeline;
 /// server has.
 const BUSY: &str = "all slots of the model server are busy: the request waits for one";
 
-/// Said at the start of every session in a box that somebody else keeps; `docs/security.md` has the
+/// Said at the start of every session in a sandbox that Podbay did not start; `docs/security.md` has the
 /// whole list.
 const NOT_WITH_ATTACH: &str = "attached to a sandbox that Podbay did not start: changes are live, also those of a chat, and review, masked secrets, plan mode and an \
                                allow-list for the network are not offered here";
@@ -75,7 +75,7 @@ pub(super) async fn sit_down_in_time(
     }
     cancel.cancel();
     match sitting.await {
-        // Whatever it stumbled over, the time was what made it stumble; a person who left in the
+        // Whatever it stumbled over, the time was what made it stumble; a user who left in the
         // meantime comes first.
         Err((_, recorder)) if !front.interrupt.is_ended() => {
             if let Some(recorder) = &recorder {
@@ -90,7 +90,7 @@ pub(super) async fn sit_down_in_time(
     }
 }
 
-/// Opens the project, starts box and model side by side, and prepares the conversation. `cancel`
+/// Opens the project, starts sandbox and model side by side, and prepares the conversation. `cancel`
 /// ends that, and only that.
 pub(super) async fn sit_down(
     place: &Place,
@@ -125,7 +125,7 @@ pub(super) async fn sit_down(
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let answers = ground.answers(&place.state);
     rules::recall(&mut policy, answers.as_ref(), warn);
-    // What is held back is in nobody's way.
+    // What is pending is in nobody's way.
     let mut lock = if is_reviewed {
         None
     } else {
@@ -177,7 +177,7 @@ pub(super) async fn sit_down(
         if is_reviewed || is_by_turn {
             let words = aim
                 .task()
-                .unwrap_or(if is_by_turn { "a chat" } else { "(goes on)" });
+                .unwrap_or(if is_by_turn { "a chat" } else { "(continues)" });
             Box::pin(bench.start_reviewed(
                 &progress,
                 recorder.session(),
@@ -196,7 +196,7 @@ pub(super) async fn sit_down(
     if let Some(only) = only {
         catalogue = catalogue.only(only);
     }
-    // The rules of a session do not change, and so what the model is told of its tools does not
+    // The rules of a session do not change, and so what the model knows of its tools does not
     // either.
     catalogue = catalogue.without(&policy.denied_tools());
     let find_model = async {
@@ -210,7 +210,7 @@ pub(super) async fn sit_down(
         keep_mode(&mut found.probed, &past, config.llm.tool_mode);
         let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past, profile);
         let mut history = past.history.clone();
-        // Another model may go on with the session, and one that sees nothing would be refused
+        // Another model may continue the session, and one that sees nothing would be refused
         // every request.
         let n_images = if found.probed.images {
             0
@@ -405,7 +405,7 @@ pub(super) fn begin(
     )
 }
 
-/// Goes on as an earlier run of the session has learnt that this model must be told about tools.
+/// Continues as an earlier run of the session has learnt that this model must be told about tools.
 fn keep_mode(probed: &mut ProbeResult, past: &ResumeState, choice: ToolModeChoice) {
     let Some(beginning) = &past.beginning else {
         return;

@@ -23,7 +23,7 @@ use podbay_wire::keep::UndoOutcome;
 /// Names that the model is told at the most.
 const MOST_TOLD: usize = 50;
 
-/// Shows or takes back what turns of the project changed. Whoever changes files holds the project
+/// Shows or undoes what turns of the project changed. Whoever changes files holds the project
 /// for that time.
 #[boxed]
 pub async fn undo(place: &Place, order: UndoOrder, front: &Front) -> Result<UndoAnswer, Error> {
@@ -113,7 +113,7 @@ pub(super) fn finished(answer: UndoAnswer) -> Result<UndoAnswer, Error> {
     }
 }
 
-/// Returns what the model should know of what the person took back or brought back; `None`: nothing
+/// Returns what the model should know of what the user undid or brought back; `None`: nothing
 /// was changed by it.
 pub(super) fn for_model(undone: &UndoOutcome) -> Option<String> {
     let mut paths: Vec<String> = undone
@@ -135,7 +135,7 @@ pub(super) fn for_model(undone: &UndoOutcome) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "The person has set files back to how they were before, or after, an earlier turn: {}{more}. Read them again before you change them.",
+        "The user has set files back to how they were before, or after, an earlier turn: {}{more}. Read them again before you change them.",
         paths.join(", ")
     ))
 }

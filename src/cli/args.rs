@@ -50,7 +50,7 @@ pub(super) enum Command {
     Run(RunArgs),
     /// Talk to the agent; it asks before it changes anything
     Chat(SessionFlags),
-    /// Carry out one tool call without a model; what it changes is changed in place
+    /// Execute one tool call without a model; what it changes is changed in place
     Call(CallArgs),
     /// Open a shell, or run one command, in the sandbox; what it changes is changed in place
     Sh(ShArgs),
@@ -74,13 +74,13 @@ pub(super) enum Command {
     /// List, load or remove models for the model server
     #[command(subcommand)]
     Models(ModelsCommand),
-    /// List, show, go on with, copy or remove sessions
+    /// List, show, continue, copy or remove sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// Show pending changes, and apply or discard them
     #[command(subcommand)]
     Review(ReviewCommand),
-    /// Take back what the agent's turns changed, or bring it back
+    /// Undo what the agent's turns changed, or bring it back
     Undo(UndoArgs),
     /// Check everything that a run needs, each with its remedy
     Doctor(DoctorArgs),
@@ -251,7 +251,7 @@ pub(super) struct ConfigFlags {
     /// Read this settings file on top of the others
     #[arg(long, value_name = "FILE", alias = "config-path")]
     pub(super) config: Option<PathBuf>,
-    /// Say more about what is going on
+    /// Say more about what happens
     #[arg(long, short)]
     pub(super) verbose: bool,
 }
@@ -362,7 +362,7 @@ pub(super) struct SessionFlags {
     /// A bundle of settings
     #[arg(long, value_enum, value_name = "NAME", help_heading = "Permissions")]
     pub(super) preset: Option<PresetFlag>,
-    /// Which tools the model is told of
+    /// Which tools the model knows of
     #[arg(long, value_enum, help_heading = "Model")]
     pub(super) tools: Option<SetFlag>,
     /// How results are printed; `json` is not for a chat
@@ -374,11 +374,11 @@ pub(super) struct SessionFlags {
     /// Have a chat go line by line
     #[arg(long)]
     pub(super) classic: bool,
-    /// Where changes go: of a run held back, of a chat in at the end of each turn, unless you say
+    /// Where changes go: of a run pending, of a chat in at the end of each turn, unless you say
     /// otherwise
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
-    /// Bring in what was held back once the task is done; for `run`
+    /// Apply what was pending once the task is done; for `run`
     #[arg(long)]
     pub(super) apply: bool,
     /// Also apply files that programs on your machine run by themselves: with --apply, or in a chat
@@ -418,7 +418,7 @@ pub(super) struct SessionFlags {
     /// End with code 4 if anything was denied
     #[arg(long, help_heading = "Permissions")]
     pub(super) deny_is_failure: bool,
-    /// Go on with an earlier session of this project: its id, the beginning of one, its name, or
+    /// Continue with an earlier session of this project: its id, the beginning of one, its name, or
     /// `last`
     #[arg(
         long,
@@ -427,7 +427,7 @@ pub(super) struct SessionFlags {
         help_heading = "Session"
     )]
     pub(super) resume: Option<String>,
-    /// Go on with the session of this project that was worked on last
+    /// Continue with the session of this project that was worked on last
     #[arg(long = "continue", help_heading = "Session")]
     pub(super) go_on: bool,
     #[command(flatten)]
@@ -440,7 +440,7 @@ pub(super) struct SessionFlags {
 pub(super) struct RunArgs {
     /// What is to be done; `-` reads it from the standard input. A pipe or a file on the standard
     /// input is added to it, at most 256 KiB. With --resume or --continue TASK may be missing: the
-    /// open task goes on. `@shot.png` in it shows the model that image of the project, if it is
+    /// open task continues. `@shot.png` in it shows the model that image of the project, if it is
     /// there and the model sees
     #[arg(value_name = "TASK", required_unless_present_any = WITHOUT_TASK, conflicts_with = "prompt")]
     pub(super) task: Option<String>,
@@ -519,7 +519,7 @@ pub(super) struct LogsArgs {
     /// Session whose attempts are printed: an id, the beginning of one, or `last`
     #[arg(long, value_name = "ID", requires = "network")]
     pub(super) session: Option<String>,
-    /// Go on as more is printed
+    /// Continue as more is printed
     #[arg(long, short)]
     pub(super) follow: bool,
     /// How many lines of what was printed before

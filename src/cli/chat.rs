@@ -43,7 +43,7 @@ const HELP: &str = "Type what is to be done; @shot.png shows the model that imag
 /// The keys of the screen, for its help.
 const KEYS: &str = "Enter sends · Alt-Enter or \\ at the end begins a line · Ctrl-G opens your editor · ↑ ↓ Ctrl-R history · Tab completes, and expands a paste before the cursor · Shift-Tab changes the mode · Esc or Ctrl-C stops · Ctrl-O thinking · Ctrl-X panels, Alt-↑ Alt-↓ Enter one of them · PageUp PageDown Ctrl-End scroll · Ctrl-Z suspends · Ctrl-D leaves\n";
 
-/// What a chat goes on as when one line of it was dealt with.
+/// What a chat continues as when one line of it was dealt with.
 enum Next {
     Message,
     Leave(u8),
@@ -202,7 +202,7 @@ pub(super) async fn begin_with(
         super::say(&words);
         face.terminal().finish();
         if face.tui().is_some() || io::stderr().is_terminal() {
-            super::say(&format!("to go on: podbay --resume {session}\n"));
+            super::say(&format!("to continue: podbay --resume {session}\n"));
         }
         break code;
     };
@@ -337,7 +337,7 @@ impl Talk {
             face.say("Dropped: the project is as it was before this turn.\n");
         }
         tell(face, &came_words(said.came.as_ref()));
-        // A person who said no is not asked again about the same files: they stay pending, and the
+        // A user who said no is not asked again about the same files: they stay pending, and the
         // screen says how they come.
         let left: Vec<_> = said
             .came

@@ -116,7 +116,7 @@ pub(super) async fn other(
         },
         "model" if !rest.is_empty() => return Did::Other(Other::Model(rest.to_owned())),
         "model" => Ok(format!(
-            "{} answers; /model NAME goes on with another one.",
+            "{} answers; /model NAME continues with another one.",
             chat.model()
         )),
         "session" | "resume" => match sessions(rest, chat, setup) {
@@ -211,7 +211,7 @@ fn rename(name: &str, chat: &Chat, setup: &Setup) -> Result<String, app::Error> 
     Ok(format!("This session is called {name} from now on."))
 }
 
-/// Returns the session to go on with; `None`: they are to be listed.
+/// Returns the session to continue; `None`: they are to be listed.
 fn sessions(
     rest: &str,
     chat: &Chat,
@@ -240,7 +240,7 @@ fn list(chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
         out.push_str(&text::line(&app::session_line(summary, &app::local_time())));
         out.push('\n');
     }
-    out.push_str("/resume ID goes on with one of this project\n");
+    out.push_str("/resume ID continues one of this project\n");
     Ok(out)
 }
 

@@ -254,7 +254,7 @@ impl Face {
     }
 }
 
-/// Asks what becomes of a turn that was broken off; where nobody sits at a terminal it is kept.
+/// Asks what becomes of a turn that was interrupted; where nobody sits at a terminal it is kept.
 pub(super) struct KeepOrDrop<'a> {
     pub(super) face: &'a Face,
     pub(super) interrupt: &'a Interrupt,

@@ -54,7 +54,7 @@ fn lines(command: &Command, condition: &str) -> String {
         let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
         return format!("{LINE} -n \"{condition}\" -f -a \"{}\"\n", names.join(" "));
     }
-    // By itself its lines have no condition; a line that goes on with the values of a flag begins
+    // By itself its lines have no condition; a line that continues the values of a flag begins
     // otherwise.
     let conditional = format!("{LINE} -n \"{condition}\"");
     let alone = generated(&mut command.clone());

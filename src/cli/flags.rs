@@ -324,7 +324,7 @@ pub(super) fn mode(
     }
 }
 
-/// Returns the session to go on with, where one is named.
+/// Returns the session to continue, where one is named.
 pub(super) fn resume(flags: &SessionFlags) -> Option<Resume> {
     match &flags.resume {
         Some(id) => Some(Resume::Id(id.clone())),

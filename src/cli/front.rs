@@ -213,7 +213,7 @@ impl Asker for Nobody {
     }
 }
 
-/// Asks the person at the terminal, one question at a time.
+/// Asks the user at the terminal, one question at a time.
 pub(super) struct Person {
     pub(super) keyboard: Keyboard,
     pub(super) terminal: Terminal,
@@ -221,7 +221,7 @@ pub(super) struct Person {
     pub(super) wishes: Arc<Wishes>,
 }
 
-/// What the person said of being asked, as whoever reads their next words has to know.
+/// What the user said of being asked, as whoever reads their next words has to know.
 #[derive(Default)]
 pub(super) struct Wishes {
     /// Nobody is to be asked anything, though somebody is there.

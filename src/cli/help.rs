@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use podbay_app::exit_code;
 
-    /// Calls `look` with every command that a person sees, and its words.
+    /// Calls `look` with every command that a user sees, and its words.
     fn each(command: &Command, path: &str, look: &mut impl FnMut(&str, &Command)) {
         look(path, command);
         // Of what is hidden, only that is looked at which has a page all the same.

@@ -89,11 +89,11 @@ pub(super) const PAGES: &[Page] = &[
                about files that run by themselves. The model's answer goes to the standard output.\n\n\
                A pipe or a file on the standard input is added to the task, at most 256 KiB of it, and that is said. A pipe that brings \
                nothing for two seconds is left alone. With `-` as TASK the standard input is the task. Ctrl-C ends \
-               the call that runs, and the model goes on without it; while the model speaks, or twice, it ends the task (130). SIGTERM \
+               the call that runs, and the model continues without it; while the model speaks, or twice, it ends the task (130). SIGTERM \
                ends it in any case (143).\n\n\
                An interrupted run, whatever interrupted it, resumes with --continue or --resume ID: the model is sent what it was sent \
-               before, no call is carried out twice, and one that was under way is told to the model as such. Without TASK the open task \
-               goes on.\n\n\
+               before, no call is executed twice, and one that was under way is told to the model as such. Without TASK the open task \
+               continues.\n\n\
                With --demo nothing is needed and nothing is touched: a script stands in for the model, the files are in memory, and no \
                command is run. All else is as in a real run, the log and the exit code too, so a script around Podbay can be tried with it.\n\n\
                With --output json one object is printed at the end, on every way out, with the status, the exit code, the answer, the \
@@ -121,11 +121,11 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "chat",
         text: "Opens a conversation in the project. The agent reads freely and asks before it changes anything; --mode says otherwise. \
-               --continue goes on with the last one of this project; what was allowed in it is asked for again. \
+               --continue continues the last one of this project; what was allowed in it is asked for again. \
                What runs is stopped by Ctrl-C; twice, or /quit, leaves. /help lists what can be typed.",
         examples: &[
             ("Talk in the current folder:", "podbay chat"),
-            ("Go on where you left:", "podbay chat --continue"),
+            ("Continue where you left:", "podbay chat --continue"),
             (
                 "In another one, with its own tool chain:",
                 "podbay chat -C ~/src/shop --runtime node",
@@ -139,7 +139,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "call",
-        text: "Starts a sandbox, carries out one tool call in it just as if a model had asked for it, with the same checks and \
+        text: "Starts a sandbox, executes one tool call in it just as if a model had asked for it, with the same checks and \
                permissions, and prints what the model would have read.",
         examples: &[
             (
@@ -225,7 +225,7 @@ pub(super) const PAGES: &[Page] = &[
                quote. The sandbox keeps no log; what its commands print is in the session.",
         examples: &[
             ("The last hundred lines:", "podbay logs"),
-            ("Go on as more comes:", "podbay logs --follow --lines 20"),
+            ("Continue as more comes:", "podbay logs --follow --lines 20"),
             (
                 "What the last session here tried of the network:",
                 "podbay logs --network",
@@ -412,7 +412,7 @@ pub(super) const PAGES: &[Page] = &[
             ("2", "there is no such model, or it may not be loaded"),
             (
                 "6",
-                "it could not be had; the next pull goes on where this one ended",
+                "it could not be had; the next pull continues where this one ended",
             ),
         ]),
     },
@@ -475,11 +475,11 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "sessions resume",
-        text: "Opens a chat that goes on with a session, in the folder that it worked in: the same as `podbay chat --resume ID` there. A log that \
+        text: "Opens a chat that continues a session, in the folder that it worked in: the same as `podbay chat --resume ID` there. A log that \
                was cut off is repaired first, and what is cut is kept beside it. A session that another Podbay is writing is refused with \
                that one's process number.",
         examples: &[
-            ("Go on with the last one:", "podbay sessions resume"),
+            ("Continue with the last one:", "podbay sessions resume"),
             (
                 "With one of the list, and another model:",
                 "podbay sessions resume 4k2m --endpoint http://127.0.0.1:8080/v1",
@@ -489,7 +489,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "sessions fork",
-        text: "Copies a session with the outputs that were kept of it, and prints the new one's id. Both go on by themselves; the project's files \
+        text: "Copies a session with the outputs that were kept of it, and prints the new one's id. Both continue by themselves; the project's files \
                are the same for both.",
         examples: &[
             ("Try another way:", "podbay sessions fork last"),
@@ -512,8 +512,8 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "sessions rewind",
-        text: "Takes back your last N messages with all that the model answered and did after them: when the session goes on, the model knows \
-               nothing of it. The log keeps it, and files stay as they are. What a summary has replaced cannot be taken back.",
+        text: "Undoes your last N messages with all that the model answered and did after them: when the session continues, the model knows \
+               nothing of it. The log keeps it, and files stay as they are. What a summary has replaced cannot be undone.",
         examples: &[
             (
                 "Say the last thing otherwise:",
@@ -609,7 +609,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "config trust",
         text: "Shows the project's `.podbay/config.toml`, or what has changed in it since it was trusted, and asks whether all of it should \
-               count. Trust is for these very bytes in this folder: after any change a chat asks again, and everything else goes on as if \
+               count. Trust is for these very bytes in this folder: after any change a chat asks again, and everything else continues as if \
                the file was not trusted.",
         examples: &[
             ("Read it and decide:", "podbay config trust"),
@@ -660,7 +660,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "review list",
-        text: "Lists what runs changed that is not in the project yet, the newest first. It waits until it is brought in or \
+        text: "Lists what runs changed that is not in the project yet, the newest first. It waits until it is applied or \
                discarded, however long that takes; `podbay gc` leaves it alone.",
         examples: &[
             ("See what waits:", "podbay review list"),
@@ -686,9 +686,9 @@ pub(super) const PAGES: &[Page] = &[
                Files that programs on your machine run by themselves (hooks, editor tasks, `.envrc`) are left out until you say yes: at a terminal \
                you are asked, in a script --accept-auto-run says it. Those that run when you build or test come and are named. Where something was \
                left out the code is 9, and it still waits. `podbay undo` takes it back. If it was interrupted, the same command finishes it. What was done with git is taken over when the last \
-               path is in and --only is not given: commits as commits, branches that did not move meanwhile, what is staged. `podbay undo` takes back files, not commits.",
+               path is in and --only is not given: commits as commits, branches that did not move meanwhile, what is staged. `podbay undo` undoes files, not commits.",
         examples: &[
-            ("Bring in all of it:", "podbay review apply"),
+            ("Apply all of it:", "podbay review apply"),
             ("Only one folder:", "podbay review apply --only src"),
             (
                 "Keep your own lines where they do not meet:",
@@ -712,10 +712,10 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "undo",
-        text: "Takes back what the last turn of a run or chat changed in the project, or the last N: files, modes, links and folders, whether a \
+        text: "Undoes what the last turn of a run or chat changed in the project, or the last N: files, modes, links and folders, whether a \
                tool or a command changed them. A file that was changed since is named and left as it is; the code is 1 then, and `podbay undo retry` tries it again.",
         examples: &[
-            ("Take back the last turn:", "podbay undo"),
+            ("Undo the last turn:", "podbay undo"),
             ("The last three:", "podbay undo 3"),
             (
                 "Keep your own lines where they do not meet:",
@@ -726,16 +726,16 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "undo list",
-        text: "Lists the turns that changed something, the newest first, and whether they were taken back.",
+        text: "Lists the turns that changed something, the newest first, and whether they were undone.",
         examples: &[
-            ("See what can be taken back:", "podbay undo list"),
+            ("See what can be undone:", "podbay undo list"),
             ("In another folder:", "podbay undo list -C ~/src/shop"),
         ],
         codes: Codes::Shared,
     },
     Page {
         command: "undo diff",
-        text: "Shows what the last turns changed that were not taken back, each by itself, as a unified diff. Nothing is changed.",
+        text: "Shows what the last turns changed that were not undone, each by itself, as a unified diff. Nothing is changed.",
         examples: &[
             ("See what the last turn changed:", "podbay undo diff"),
             ("What the last two changed:", "podbay undo diff 2"),
@@ -744,7 +744,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "undo redo",
-        text: "Brings back the turn that was taken back last, or the last N of them: after `undo 2`, `redo 2` brings both back. A new turn ends what can be brought back.",
+        text: "Brings back the turn that was undone last, or the last N of them: after `undo 2`, `redo 2` brings both back. A new turn ends what can be brought back.",
         examples: &[
             ("Bring the last one back:", "podbay undo redo"),
             ("The last two:", "podbay undo redo 2"),
@@ -753,7 +753,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "undo retry",
-        text: "Tries again what was left as it was when turns were taken back, or brought back: once what was in the way is gone, or with --merge. \
+        text: "Tries again what was left as it was when turns were undone, or brought back: once what was in the way is gone, or with --merge. \
                Nothing else of those turns is touched. It works as long as the turns are kept, also when others came since.",
         examples: &[
             ("Try it again:", "podbay undo retry"),
@@ -776,7 +776,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "undo abandon",
         text: "Gives up an undo that was interrupted: files that were set back stay so, the others stay as they are. The turn counts \
-               as not taken back, so `podbay undo` takes back the rest of it; of a redo, `podbay undo retry` does the rest.",
+               as not undone, so `podbay undo` undoes the rest of it; of a redo, `podbay undo retry` does the rest.",
         examples: &[
             ("Give it up:", "podbay undo abandon"),
             ("In another folder:", "podbay undo abandon -C ~/src/shop"),

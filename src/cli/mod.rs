@@ -1,7 +1,7 @@
 //! The command line: arguments in, exit code out.
 //!
 //! Each command has a file of its own: it turns its arguments into settings, shows what `app`
-//! reports, and returns the code that scripts depend on. Nothing is decided here about boxes,
+//! reports, and returns the code that scripts depend on. Nothing is decided here about sandboxes,
 //! models or permissions. Start with [`main`].
 
 mod args;
@@ -248,7 +248,7 @@ fn prompt_in(words: &[OsString], line: &[OsString]) -> Option<(String, Vec<OsStr
 /// gets its object here too.
 fn misused(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
-        // Colours are the parser's business, so it writes by itself; what the stream holds back
+        // Colours are the parser's business, so it writes by itself; what the stream keeps back
         // must not be lost at the end.
         return match error.print().and_then(|()| io::stdout().flush()) {
             Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {

@@ -30,7 +30,7 @@ pub(super) enum ModelsCommand {
         #[command(flatten)]
         config: ConfigFlags,
     },
-    /// Load a model, going on where an earlier try ended; check one that is here
+    /// Load a model, continuing where an earlier try ended; check one that is here
     Pull {
         /// A name from the list, hf:OWNER/REPOSITORY/FILE.gguf, or the path or https:// address of
         /// a GGUF file; by default the largest model that fits this machine

@@ -9,7 +9,7 @@ use podbay_ui as ui;
 use podbay_ui::Keyboard;
 use podbay_ui::text;
 
-/// Returns whether to go on. On a terminal the user is asked, unless `yes` was given; a script that
+/// Returns whether to continue. On a terminal the user is asked, unless `yes` was given; a script that
 /// names a session means it.
 ///
 /// `others`: the sessions that are concerned and are not the last one.

@@ -9,7 +9,7 @@ use nix::sys::termios::Termios;
 /// How the terminal was before. It is the process's own, and so is its mode.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// The person's terminal, handed through byte by byte until this is dropped.
+/// The user's terminal, handed through byte by byte until this is dropped.
 pub(super) struct RawTerminal;
 
 impl RawTerminal {

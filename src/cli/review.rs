@@ -76,7 +76,7 @@ pub(super) struct ApplyArgs {
     /// Id of a review, or the beginning of one, where several wait
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// Bring in only this file or folder, or what this pattern says (repeatable); the rest still
+    /// Apply only this file or folder, or what this pattern says (repeatable); the rest still
     /// waits
     #[arg(long, value_name = "PATHSPEC")]
     only: Vec<OsString>,
@@ -137,7 +137,7 @@ pub(super) struct DiscardArgs {
     place: PlaceFlags,
 }
 
-/// Shows, brings in or discards what was held back.
+/// Shows, applies or discards what was pending.
 pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     let (mut is_json, mut asks) = (false, false);
     let (mut wish, flags) = match command {
@@ -213,7 +213,7 @@ struct ReviewList<'a> {
     n: u64,
 }
 
-/// Returns the wish that brings in what was left because it runs by itself, if something was.
+/// Returns the wish that applies what was left because it runs by itself, if something was.
 fn with_auto_run(wish: ReviewWish, reviewed: &Reviewed) -> Option<ReviewWish> {
     match (wish, &reviewed.answer) {
         (
@@ -237,7 +237,7 @@ fn with_auto_run(wish: ReviewWish, reviewed: &Reviewed) -> Option<ReviewWish> {
     }
 }
 
-/// Asks the person whether what runs by itself comes, too. No terminal is no.
+/// Asks the user whether what runs by itself comes, too. No terminal is no.
 pub(super) async fn wants_auto_run(cancel: &CancellationToken) -> bool {
     let Ok(keyboard) = Keyboard::stdin() else {
         return false;
@@ -245,7 +245,7 @@ pub(super) async fn wants_auto_run(cancel: &CancellationToken) -> bool {
     // What was typed meanwhile is no answer.
     keyboard.discard();
     ui::confirm(
-        "Bring in what runs by itself on your machine, too?",
+        "Apply what runs by itself on your machine, too?",
         &keyboard,
         &mut io::stderr(),
         cancel,
@@ -469,8 +469,8 @@ pub(super) fn paths(n: u64) -> String {
     format!("{n} {}", if n == 1 { "path" } else { "paths" })
 }
 
-/// Colours a unified diff line by line, and has every byte of it in sight: what a person does not
-/// see here they bring in unread.
+/// Colours a unified diff line by line, and has every byte of it in sight: what a user does not
+/// see here they apply unread.
 fn shown(diff: &str, paint: Paint, is_terminal: bool) -> String {
     let diff = if is_terminal {
         text::escape(diff)

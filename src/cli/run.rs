@@ -279,12 +279,12 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
     terminal.delivered().and(printed)
 }
 
-/// Names what the run left for programs of the person's to run.
+/// Names what the run left for programs of the user's to run.
 pub(super) fn show_may_run(files: &[String], is_known: bool) {
     super::say(&may_run(files, is_known));
 }
 
-/// Names what was left for programs of the person's to run.
+/// Names what was left for programs of the user's to run.
 pub(super) fn may_run(files: &[String], is_known: bool) -> String {
     let mut out = String::new();
     if !is_known {

@@ -37,7 +37,7 @@ pub(super) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Open a chat that goes on with a session, in its own project
+    /// Open a chat that continues a session, in its own project
     Resume {
         /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
         /// worked on last
@@ -46,7 +46,7 @@ pub(super) enum SessionsCommand {
         #[command(flatten)]
         session: Box<SessionFlags>,
     },
-    /// Copy a session into a new one that goes on by itself
+    /// Copy a session into a new one that continues by itself
     Fork {
         /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
         /// worked on last
@@ -63,7 +63,7 @@ pub(super) enum SessionsCommand {
         #[arg(long, value_enum, default_value_t)]
         format: ExportFormat,
     },
-    /// Take back the last messages, with all that came of them; files stay as they are
+    /// Undo the last messages, with all that came of them; files stay as they are
     Rewind {
         /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
         /// worked on last

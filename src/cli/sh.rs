@@ -46,7 +46,7 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     sh_hearing(args, Arc::new(|_: &Kind| {})).await
 }
 
-/// The same; `hear` is told of what happens meanwhile.
+/// The same; `hear` knows of what happens meanwhile.
 pub(super) async fn sh_hearing(
     args: ShArgs,
     hear: Arc<dyn Fn(&Kind) + Send + Sync>,
@@ -153,7 +153,7 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             () = late, if ends_at.is_some() => Next::Late,
         };
         match next {
-            // Raw, the one way past the sanitiser: the person asked for this command's own bytes.
+            // Raw, the one way past the sanitiser: the user asked for this command's own bytes.
             Next::Came(ShellUpdate::Stdout(bytes)) => {
                 let mut out = io::stdout().lock();
                 if unwritten.is_none()
@@ -273,7 +273,7 @@ async fn feed(input: ShellInput, mut waiting: mpsc::Receiver<Vec<u8>>) {
 }
 
 /// Ctrl-C that the sandbox has not taken. In a terminal handed through it is a key like any other
-/// and for the command to hear, but a sandbox that takes no key at all must not keep the person.
+/// and for the command to hear, but a sandbox that takes no key at all must not keep the user.
 #[derive(Default)]
 struct Unheard {
     /// When the first of them was pressed.
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(typed(3000, b"x", false), Heard::InTime);
         assert_eq!(typed(3100, b"\x03", false), Heard::TooLate);
         assert_eq!(typed(3200, b"y", true), Heard::InTime, "it has come back");
-        // A program that takes every Ctrl-C and ends of none is the person's own.
+        // A program that takes every Ctrl-C and ends of none is the user's own.
         for second in 4..20 {
             assert_eq!(typed(second * 1000, b"\x03", true), Heard::InTime);
         }

@@ -9,7 +9,7 @@ use podbay_app::exit_code;
 /// How many signals in a row are taken before we stop waiting for a clean end.
 const PATIENCE: u8 = 4;
 
-/// The signals since the run last went on behind one: a press that ended a call, and nothing else,
+/// The signals since the run last continued behind one: a press that ended a call, and nothing else,
 /// is forgotten with that call.
 #[derive(Default)]
 struct InARow(u8);
@@ -37,7 +37,7 @@ pub(super) fn decided(code: u8) -> u8 {
         .map_or(code, |interrupt| exit_code::after(interrupt, code))
 }
 
-/// What the person or the system told us by signals.
+/// What the user or the system told us by signals.
 #[derive(Clone)]
 pub(super) struct Signals {
     interrupt: Interrupt,
@@ -68,7 +68,7 @@ impl Signals {
                     }
                 }
                 if in_a_row.is_enough(&told) {
-                    // Nothing is lost by this: the log is written as it goes, and the box ends with
+                    // Nothing is lost by this: the log is written as it goes, and the sandbox ends with
                     // us.
                     super::raw::restore();
                     podbay_ui::tui::restore();
@@ -98,7 +98,7 @@ mod tests {
         let interrupt = Interrupt::new();
         let mut in_a_row = InARow::default();
         for _ in 0..20 {
-            assert!(!in_a_row.is_enough(&interrupt), "the run goes on");
+            assert!(!in_a_row.is_enough(&interrupt), "the run continues");
         }
         interrupt.end();
         let enough: Vec<bool> = (0..3).map(|_| in_a_row.is_enough(&interrupt)).collect();

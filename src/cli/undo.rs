@@ -38,9 +38,9 @@ enum UndoCommand {
     List(ListArgs),
     /// Show what the last turns changed
     Diff(Count),
-    /// Bring back the turn that was taken back last, or so many
+    /// Bring back the turn that was undone last, or so many
     Redo(Steps),
-    /// Try again what was left as it was, by all turns that were taken back or brought back
+    /// Try again what was left as it was, by all turns that were undone or brought back
     Retry(Again),
     /// Finish what was interrupted
     Resume(PlaceFlags),
@@ -89,7 +89,7 @@ struct Count {
     place: PlaceFlags,
 }
 
-/// Takes back what turns changed, or shows it.
+/// Undoes what turns changed, or shows it.
 pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
     let (mut is_json, mut yes) = (false, true);
     let (order, flags) = match args.command {
@@ -179,7 +179,7 @@ struct TurnList<'a> {
     is_unfinished: bool,
 }
 
-/// Returns the sessions whose turns an order takes back or brings back, and what it does to them in
+/// Returns the sessions whose turns an order undoes or brings back, and what it does to them in
 /// words.
 fn concerned(order: &Undo, turns: &app::TurnList) -> (&'static str, Vec<String>) {
     let (doing, state, n) = match order {
@@ -194,7 +194,7 @@ fn concerned(order: &Undo, turns: &app::TurnList) -> (&'static str, Vec<String>)
         .filter(|turn| turn.state == state)
         .collect();
     if state == app::TurnState::TakenBack {
-        // The one that was taken back last comes back first: the oldest.
+        // The one that was undone last comes back first: the oldest.
         all.reverse();
     }
     let sessions = all
@@ -266,7 +266,7 @@ fn list(all: &app::TurnList) -> String {
         let state = match turn.state {
             app::TurnState::Open => "under way, or cut off".to_owned(),
             app::TurnState::Done => files(turn.n_changed),
-            app::TurnState::TakenBack => format!("taken back, {}", files(turn.n_changed)),
+            app::TurnState::TakenBack => format!("undone, {}", files(turn.n_changed)),
         };
         let cut_off = if turn.is_interrupted {
             " (cut off: what you changed after it may be among them)"
@@ -334,12 +334,12 @@ fn differences(turns: &[app::TurnDifference]) -> String {
 const ABANDONED: &str = "given up: what is done stays done, the rest is not; what was to turn from a file into a folder, or back, may be gone just now: \
                          `podbay undo` or `redo` then names it as changed since, and `podbay undo retry` brings it\n";
 
-/// What goes on with something that stopped before its end.
+/// What continues something that stopped before its end.
 const RESUME: &str = "podbay undo resume";
 
 /// Adds what became of each path; returns whether nothing was left as it is.
 ///
-/// `again`: the command that goes on where it stopped.
+/// `again`: the command that continues where it stopped.
 pub(super) fn applied(words: &mut String, applied: &app::ApplyOutcome, again: &str) -> bool {
     for path in &applied.changed.first {
         let merged = if applied.merged.first.contains(path) {

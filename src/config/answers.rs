@@ -218,7 +218,7 @@ mod tests {
             }
             assert_eq!(fs::read_to_string(&file).expect("there"), text);
         }
-        answers.clear().expect("by the person's word");
+        answers.clear().expect("by the user's word");
         answers.add(&command("make")).expect("writes");
     }
 

@@ -130,7 +130,7 @@ impl Exchange {
         &self.traffic
     }
 
-    /// Ends it as an exchange, and goes on as a tunnel.
+    /// Ends it as an exchange, and continues as a tunnel.
     pub(crate) fn into_attempt(mut self) -> OpenAttempt {
         self.attempt.take().expect("it is there until here")
     }

@@ -128,7 +128,7 @@ impl Heads {
         self.state = State::Whole(Bytes::from_static(STAND_IN), Framing::Rest);
     }
 
-    /// Reads until there is a head, and says whether the stream goes on.
+    /// Reads until there is a head, and says whether the stream continues.
     fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match framing_of(&self.unread, self.most) {

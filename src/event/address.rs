@@ -1,7 +1,7 @@
 /// Returns an address as it may be shown: without what stands before an `@` and behind a `?` or
 /// `#`, which may be a password or a key.
 ///
-/// It need not be a right address: a person's slip may hold a password all the same.
+/// It need not be a right address: a user's slip may hold a password all the same.
 pub fn shown_address(text: &str) -> String {
     if let Some(at) = text.find(['?', '#']) {
         // A password may hold either of them; then nothing tells where the host is.

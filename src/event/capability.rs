@@ -3,7 +3,7 @@ use serde::Serialize;
 
 use podbay_wire::WriteChange;
 
-/// What carrying out an action needs; policy derives it and a person is asked about it.
+/// What executing an action needs; policy derives it and a user is asked about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "capability", rename_all = "snake_case")]
 pub enum Capability {
@@ -55,7 +55,7 @@ impl Capability {
     /// Stands for a host that cannot be read.
     pub const UNKNOWN_HOST: &str = "unknown";
 
-    /// Returns the words a person reads: "allow the agent to …".
+    /// Returns the words a user reads: "allow the agent to …".
     pub fn describe(&self) -> String {
         match self {
             Self::ReadFiles => "read files".to_owned(),

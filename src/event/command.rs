@@ -4,7 +4,7 @@ use serde::Serialize;
 use super::Capability;
 use super::ToolCall;
 
-/// What a person tells a running session.
+/// What a user tells a running session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// A message for the model.
@@ -14,7 +14,7 @@ pub enum Command {
     Quit,
 }
 
-/// What a person is asked about: one call, as it will be carried out.
+/// What a user is asked about: one call, as it will be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub call: ToolCall,
@@ -38,7 +38,7 @@ pub enum Lasting {
     InCall { means: String },
 }
 
-/// What a person says to a question about one call.
+/// What a user says to a question about one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -55,7 +55,7 @@ pub enum Answer {
     Quit,
 }
 
-/// An answer with what the person says about it.
+/// An answer with what the user says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     pub answer: Answer,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::Serializer;
 use serde::de::Visitor;
 
-/// A length of time that a person writes as `120s`, `5m`, `1h30m` or `90`.
+/// A length of time that a user writes as `120s`, `5m`, `1h30m` or `90`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seconds(u64);
 

@@ -51,7 +51,7 @@ impl ToolMode {
     }
 }
 
-/// When a command of the person's settings runs.
+/// When a command of the user's settings runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
@@ -77,12 +77,12 @@ impl Moment {
     }
 }
 
-/// How a command of the person's settings ended.
+/// How a command of the user's settings ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookOutcome {
     Passed,
-    /// It held back what it was asked about.
+    /// It kept back what it was asked about.
     Blocked,
     /// It failed, and that held nothing back.
     Failed,
@@ -136,7 +136,7 @@ pub struct Progress {
     /// `None` where the end is not known.
     pub total: Option<u64>,
     pub unit: Unit,
-    /// The last line of what is going on, such as a build step; at the end of a wait in vain,
+    /// The last line of what happens, such as a build step; at the end of a wait in vain,
     /// [`super::GIVEN_UP`].
     pub detail: String,
     pub finished: bool,

@@ -2,14 +2,14 @@ use super::Kind;
 use podbay_wire::keep::ellipsize;
 
 /// How many branches are said that were there before, and how many names that are new: the first
-/// are what a person has to know of.
+/// are what a user has to know of.
 const MOST_MOVED: usize = 40;
 const MOST_NEW: usize = 8;
 
 /// How many characters of one name are said with what it was and is.
 const MOST_CHARS: usize = 100;
 
-/// Says in words what of a session's git is the person's now, each name in a line of its own where
+/// Says in words what of a session's git is the user's now, each name in a line of its own where
 /// there are several: branches that were there before and moved come first. `None`: the event is
 /// another one. The names in it are the session's.
 pub fn git_taken(kind: &Kind) -> Option<String> {

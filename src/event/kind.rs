@@ -116,7 +116,7 @@ pub enum Kind {
         /// The task, where the session is one task.
         task: Option<String>,
     },
-    /// The session goes on from here, in a new process.
+    /// The session continues from here, in a new process.
     SessionResumed {
         podbay: String,
         mode: String,
@@ -127,7 +127,7 @@ pub enum Kind {
     SessionForked {
         from: SessionId,
     },
-    /// The last messages of the person were taken back, with all that came of them. Files were left
+    /// The last messages of the user were undone, with all that came of them. Files were left
     /// as they are.
     SessionRewound {
         turns: u32,
@@ -157,7 +157,7 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tracked: Vec<String>,
     },
-    /// The box ended under us; a new one takes its place.
+    /// The sandbox ended under us; a new one takes its place.
     SandboxLost {
         reason: String,
     },
@@ -168,12 +168,12 @@ pub enum Kind {
         mode: ToolMode,
         /// Whether the model's thinking goes back with its messages.
         thinking: bool,
-        /// Whether `system` goes with the first words of the person, for templates that know no
+        /// Whether `system` goes with the first words of the user, for templates that know no
         /// system message.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         folded: bool,
     },
-    /// What the model is told of the project besides the task, once, before it.
+    /// What the model knows of the project besides the task, once, before it.
     ContextAdded {
         text: String,
         /// The files whose instructions are in it.
@@ -232,7 +232,7 @@ pub enum Kind {
         cut: bool,
         duration_ms: u64,
     },
-    /// The last answer is not all: the model is asked about it, or goes on with it, by the note
+    /// The last answer is not all: the model is asked about it, or continues it, by the note
     /// that follows.
     AnswerOpen(OpenAnswer),
     /// A task came to its end; what follows is the end of the run, which the model has no part in.
@@ -244,7 +244,7 @@ pub enum Kind {
     PermissionAnswered {
         call: String,
         answer: Answer,
-        /// What the person said about it.
+        /// What the user said about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -264,7 +264,7 @@ pub enum Kind {
         /// The model's own bytes.
         arguments: String,
     },
-    /// The call asks the person something; their answer is its result.
+    /// The call asks the user something; their answer is its result.
     QuestionAsked {
         call: String,
     },
@@ -298,7 +298,7 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         seen: Vec<Memo>,
     },
-    /// A command of the person's settings ran, or was not let.
+    /// A command of the user's settings ran, or was not let.
     HookEnded {
         /// The moment it is tied to.
         moment: Moment,
@@ -334,7 +334,7 @@ pub enum Kind {
         before: u64,
         after: u64,
     },
-    /// The person chose how much is allowed without asking from here on.
+    /// The user chose how much is allowed without asking from here on.
     ModeChanged {
         /// `auto`, `ask` or `deny`.
         mode: String,
@@ -351,9 +351,9 @@ pub enum Kind {
         at_end: bool,
     },
     Interrupted,
-    /// The sandbox tried to reach a host; not all are told of many that are alike.
+    /// The sandbox tried to reach a host; not all know of many that are alike.
     NetworkAttempted(NetworkAttempt),
-    /// What a session did with git is in the person's repository now.
+    /// What a session did with git is in the user's repository now.
     GitTaken {
         /// Where it is below the project, if it is not the one at its top.
         #[serde(default, skip_serializing_if = "Option::is_none")]

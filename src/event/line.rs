@@ -27,7 +27,7 @@ pub fn json_line<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String>
     Ok(line)
 }
 
-/// Says in words for a person why a text is no JSON, to stand behind the text's name.
+/// Says in words for a user why a text is no JSON, to stand behind the text's name.
 pub fn json_fault(error: &serde_json::Error) -> String {
     if error.is_eof() {
         "ends in the middle".to_owned()

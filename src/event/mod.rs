@@ -1,6 +1,6 @@
 //! What happens, as plain data: the one [`Event`] that the session log, `--output jsonl`,
 //! `events.jsonl` and the screen share, and the
-//! [`Command`]s that a person sends back.
+//! [`Command`]s that a user sends back.
 //!
 //! Nothing here acts. A tool call appears by its name and its argument bytes, never as an action:
 //! whoever only watches need not know what it would do. Start with [`Kind`].
@@ -69,8 +69,8 @@ pub use podbay_wire::is_hidden;
 /// The detail of a step that ended without what was waited for.
 pub const GIVEN_UP: &str = "given up";
 /// The note to a model whose answer reached the most tokens that one may have: what it says next
-/// goes on with that one.
-pub const CUT_OFF: &str = "Your answer was cut off: it reached the most tokens that one answer may have. Go on exactly where it stopped, without \
+/// continues that one.
+pub const CUT_OFF: &str = "Your answer was cut off: it reached the most tokens that one answer may have. Continue exactly where it stopped, without \
                            repeating anything; if a tool call was to come, make it now.";
 
 /// Where a room sends what happens; cheap to clone, never blocks for long.

@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 /// What the model's next answer is read with: what it was asked about once in this task, or the
-/// pieces that the next one goes on with.
+/// pieces that the next one continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenAnswer {
     /// What it had answered when it was asked whether it meant to act, once in a task; without a
@@ -16,7 +16,7 @@ pub struct OpenAnswer {
     /// They stand in an object that has no end yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_object: bool,
-    /// The last call that was cut, with what was said before it and what went on with it.
+    /// The last call that was cut, with what was said before it and what continued it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half: Option<HalfCall>,
 }

@@ -14,7 +14,7 @@ use serde::de::Visitor;
 
 use podbay_wire::size;
 
-/// A number of bytes that a person writes as `2GiB`, `512m` or `1073741824`.
+/// A number of bytes that a user writes as `2GiB`, `512m` or `1073741824`.
 ///
 /// Every unit is a power of 1024, as Docker has it: `2g`, `2G`, `2GB` and `2GiB` are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,7 +7,7 @@ use super::RunStatus;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEnd {
     pub status: RunStatus,
-    /// What the person gets: the last answer, with what was said before it where that belongs to
+    /// What the user gets: the last answer, with what was said before it where that belongs to
     /// it.
     pub response: String,
     /// The calls that were denied, as the report names them.
@@ -16,8 +16,8 @@ pub struct TaskEnd {
 }
 
 impl TaskEnd {
-    /// Returns whether the last answer ends the task: whoever goes on with it has nothing to ask. A
-    /// task that a limit, a failure or the person ended goes on.
+    /// Returns whether the last answer ends the task: whoever continues it has nothing to ask. A
+    /// task that a limit, a failure or the user ended continues.
     pub fn is_settled(&self) -> bool {
         matches!(self.status, RunStatus::Completed | RunStatus::Blocked)
     }

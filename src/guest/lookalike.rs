@@ -95,7 +95,7 @@ impl NormalizedText {
             let ends = |letter: char| !letter.is_ascii() || letter == '\r';
             let run = text[at..].find(ends).unwrap_or(text.len() - at);
             let next = text[at + run..].chars().next();
-            // A combining mark belongs to the letter before it.
+            // A combining mark belongs exactly before it.
             let run = if next.is_some_and(joins) {
                 run.saturating_sub(1)
             } else {

@@ -446,7 +446,7 @@ fn allowed_paths_are_allowed_by_name_only() {
     };
     assert!(
         !is_by_name(Mode::Auto, &Options::default()),
-        "the box holds"
+        "the sandbox holds"
     );
     assert!(
         !is_by_name(

@@ -27,7 +27,7 @@ use podbay_wire::message::Facts;
 /// Between two looks at a sandbox that starts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A sandbox that somebody else keeps, reached by a unix socket: the backend `attach`.
+/// A sandbox that Podbay did not start, reached by a unix socket: the backend `attach`.
 ///
 /// Nothing of the project is here, only the socket; so it is the socket that names what is worked
 /// on.
@@ -161,7 +161,7 @@ impl Socket {
     }
 }
 
-/// What a person should know about a sandbox of this kind, beside what every run says.
+/// What a user should know about a sandbox of this kind, beside what every run says.
 pub(super) fn warnings(facts: &Facts) -> Vec<String> {
     let mut warnings = Vec::new();
     if !facts.workspace_writable {

@@ -1,4 +1,4 @@
-//! How the project is before a session begins whose changes are held back.
+//! How the project is before a session begins whose changes are pending.
 //!
 //! Keeping it takes a moment, the first time of a project more than one. So it is done beside the
 //! model's first answer, and whatever may change something waits until it is whole: without it

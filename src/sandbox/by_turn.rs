@@ -1,7 +1,7 @@
 //! A session whose turns go into the project one by one, each as a whole at its end.
 //!
 //! Commands work on a copy that is laid over the project. When a turn has ended, the keeper brings
-//! in what it changed, and the session gets a new copy while the person reads; whoever calls in
+//! in what it changed, and the session gets a new copy while the user reads; whoever calls in
 //! that moment waits. Commands in the background keep the copy and its sandbox: what they change
 //! comes with the next turn. So does a copy in which something waits, since it could not come.
 
@@ -65,7 +65,7 @@ enum Renewal {
 struct Begun {
     n_turn: u64,
     words: String,
-    /// Also what runs by itself on the person's machine.
+    /// Also what runs by itself on the user's machine.
     with_auto_run: bool,
     fate: TurnFate,
 }
@@ -77,7 +77,7 @@ pub(super) struct Progress {
     begun: Option<Begun>,
     /// Whether how the project was is on record for it, or for one before it in the same copy.
     is_on_record: bool,
-    /// What runs by itself on the person's machine comes unasked.
+    /// What runs by itself on the user's machine comes unasked.
     accepts_auto_run: bool,
     /// Commits of a turn before wait: a command in the background kept them from being taken over.
     commits_wait: bool,
@@ -125,7 +125,7 @@ impl Sandbox {
         self.begin_review(words, is_new, &CancellationToken::new());
     }
 
-    /// Brings in what the turn changed that was begun; `None`: none was, or it could not be brought
+    /// Applies what the turn changed that was begun; `None`: none was, or it could not be brought
     /// in, which is said.
     pub(super) async fn end_held_turn(&self, cancel: &CancellationToken) -> Option<HeldTurn> {
         let begun = self.progress().begun.take()?;
@@ -300,12 +300,12 @@ impl Sandbox {
         });
     }
 
-    /// Has what runs by itself on the person's machine come with each turn from now on.
+    /// Has what runs by itself on the user's machine come with each turn from now on.
     pub fn accept_all_auto_run(&self) {
         self.progress().accepts_auto_run = true;
     }
 
-    /// Brings in, too, what the last turn left that runs by itself on the person's machine, as it
+    /// Applies, too, what the last turn left that runs by itself on the user's machine, as it
     /// was then.
     #[boxed]
     pub async fn accept_auto_run(
@@ -470,7 +470,7 @@ impl Sandbox {
             }
         }
         drop(state);
-        // Where there was no new one the session goes on in the old one.
+        // Where there was no new one the session continues in the old one.
         let is_given_up = is_new && made.newest().review.as_ref() != Some(&old);
         if is_given_up && let Err(error) = remove_view(&made.engine, &old, cancel).await {
             tracing::debug!(%error, "a copy that was worked on is left");

@@ -575,7 +575,7 @@ impl Covering {
         Ok(Self::seen_from_inside(running?, asked).await)
     }
 
-    /// Starts a box; the session's keeper looks meanwhile, when it has made what the box has of
+    /// Starts a sandbox; the session's keeper looks meanwhile, when it has made what the sandbox has of
     /// git.
     async fn start_looking<T>(
         &self,
@@ -651,7 +651,7 @@ impl Covering {
                 self.look(keeper, asked).await
             })
             .await?;
-        // What keeps the keeper from looking may be why the box did not start, too.
+        // What keeps the keeper from looking may be why the sandbox did not start, too.
         let (looked, running) = match (found, running) {
             (Ok(looked), running) => (looked, running?),
             (Err(error), Ok(running)) => {

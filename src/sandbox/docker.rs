@@ -23,7 +23,7 @@ use podbay_wire::keep::FindResult;
 use podbay_wire::message::DiskLimits;
 use podbay_wire::message::Facts;
 
-/// The image that boxes are made from when none is named.
+/// The image that sandboxes are made from when none is named.
 pub const DEFAULT_IMAGE: &str = "podbay/workspace";
 
 /// Most names of `/workspace` that both sides compare.
@@ -34,7 +34,7 @@ const MOST_FILLS: u32 = 3;
 
 /// One container with a guest that answers.
 pub(super) struct Running {
-    /// `None`: a box that somebody else keeps.
+    /// `None`: a sandbox that Podbay did not start.
     pub(super) id: Option<ContainerId>,
     pub(super) link: Link,
     pub(super) facts: Facts,
@@ -92,7 +92,7 @@ pub(super) async fn start(
     }
 }
 
-/// The guest's volume while one box is started from it: filled again where that turns out to be
+/// The guest's volume while one sandbox is started from it: filled again where that turns out to be
 /// needed.
 pub(super) struct Filling<'a> {
     engine: &'a Engine,
@@ -151,11 +151,11 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Fills the volume again if a box did not start for want of our program; any other reason is
+    /// Fills the volume again if a sandbox did not start for want of our program; any other reason is
     /// handed back.
     ///
     /// The volume of a controller that was killed while filling it exists and is empty; so does one
-    /// that the engine made for this box because `podbay gc` had just removed it.
+    /// that the engine made for this sandbox because `podbay gc` had just removed it.
     pub(super) async fn refill(
         &mut self,
         error: Error,
@@ -214,7 +214,7 @@ async fn run(
     Ok(running)
 }
 
-/// Ends a box in which nothing has run.
+/// Ends a sandbox in which nothing has run.
 pub(super) async fn discard(engine: &Engine, running: &Running) {
     running.link.close();
     if let Some(id) = running.id.as_ref().filter(|_| running.owned) {
@@ -222,7 +222,7 @@ pub(super) async fn discard(engine: &Engine, running: &Running) {
     }
 }
 
-/// Checks what nobody but the guest can see: whether the box is on the project and has no network.
+/// Checks what nobody but the guest can see: whether the sandbox is on the project and has no network.
 pub(super) fn is_as_asked_for(
     spec: &Spec,
     engine: &engine::Facts,
@@ -295,10 +295,10 @@ fn why_not(said: &str) -> String {
     }
 }
 
-/// Checks that `/workspace` is the folder that was opened. Nothing has run in the box yet, so the
+/// Checks that `/workspace` is the folder that was opened. Nothing has run in the sandbox yet, so the
 /// guest's word is good.
 ///
-/// The path may lead elsewhere by now: a command in the box of a folder above can put a link in its
+/// The path may lead elsewhere by now: a command in the sandbox of a folder above can put a link in its
 /// place while this one starts. Names are compared only where the engine's machine is another one,
 /// which numbers its files in its own way.
 fn same_files(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), Error> {
@@ -316,7 +316,7 @@ fn same_files(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), 
     })
 }
 
-/// Returns what the engine is; whoever starts a box knows that already.
+/// Returns what the engine is; whoever starts a sandbox knows that already.
 pub(super) async fn facts_of<'a>(
     engine: &'a Engine,
     cancel: &CancellationToken,

@@ -1,7 +1,7 @@
 //! What stands at the top of a project and is obeyed by programs on the host: `.git` by git,
 //! `.podbay` by us.
 //!
-//! A box has them read-only, as they stood when it started. What is put in their place later, or
+//! A sandbox has them read-only, as they stood when it started. What is put in their place later, or
 //! made where there was none, it does not protect; here that is noticed.
 
 use std::fs::symlink_metadata;
@@ -40,7 +40,7 @@ impl Entries {
 
     /// Returns the name of an entry that stood there, and no longer does or is another one now.
     ///
-    /// Commands cannot do that, as both are mount points for them. When the person does it, the box
+    /// Commands cannot do that, as both are mount points for them. When the user does it, the sandbox
     /// is left with nothing to protect.
     pub(super) fn gone(self, now: Self) -> Option<&'static str> {
         let is_gone =
@@ -58,7 +58,7 @@ impl Entries {
         self.git.is_some()
     }
 
-    /// Returns whether the `.git` is the person's: it is the one that a box was made with, and at
+    /// Returns whether the `.git` is the user's: it is the one that a sandbox was made with, and at
     /// no time in the session there was none.
     pub(super) fn is_git_theirs(self, was_away: bool, project: &Project) -> bool {
         let now = Self::of(project);
@@ -69,7 +69,7 @@ impl Entries {
     /// `was_away`: at some time in the session there was none, so that one with the same inode was
     /// made as well.
     ///
-    /// Commands could make it, with hooks and settings of their choice, and the person's next git
+    /// Commands could make it, with hooks and settings of their choice, and the user's next git
     /// command would run what they say. It stays in the project: the state folder may lie on
     /// another disk, and nothing of a project is copied by the host.
     pub(super) fn set_git_aside(

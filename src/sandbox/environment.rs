@@ -1,4 +1,4 @@
-//! The box of `podbay up`. A new one takes the place of another only when it works: until then it
+//! The sandbox of `podbay up`. A new one takes the place of another only when it works: until then it
 //! has a name that nobody joins.
 
 use std::time::Duration;
@@ -27,11 +27,11 @@ use podbay_engine::OLD;
 use podbay_engine::Owner;
 use podbay_engine::Role;
 
-/// The box of `podbay up`: it stays when its controller has gone, until nobody has used it for a
+/// The sandbox of `podbay up`: it stays when its controller has gone, until nobody has used it for a
 /// while.
 pub struct Environment;
 
-/// Whether a project has such a box.
+/// Whether a project has such a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentState {
     pub id: String,
@@ -44,7 +44,7 @@ pub struct EnvironmentState {
 }
 
 impl EnvironmentState {
-    /// Returns whether it can be joined by whoever wants a box of these very settings.
+    /// Returns whether it can be joined by whoever wants a sandbox of these very settings.
     pub fn is_joined_for(&self, spec: &Spec) -> bool {
         !self.paused && self.spec.as_deref() == Some(spec.hash().as_str())
     }
@@ -55,14 +55,14 @@ impl EnvironmentState {
 const MOST_TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Said by `podbay up` of a box that somebody has paused.
+/// Said by `podbay up` of a sandbox that somebody has paused.
 const PAUSED: &str = "the environment was paused, so that nothing in it answered: it is made anew, without what was in its /tmp and home folder";
 
 /// Said by whoever would have joined it.
 const PAUSED_BESIDE: &str = "the environment of `podbay up` is paused, so this is a second sandbox beside it; `podbay up` makes it anew";
 
-/// A box that works and is to become a project's environment. The one before lives until then.
-#[must_use = "a box that nobody settles or discards stays under a name that nobody looks for"]
+/// A sandbox that works and is to become a project's environment. The one before lives until then.
+#[must_use = "a sandbox that nobody settles or discards stays under a name that nobody looks for"]
 pub struct NextEnvironment {
     id: ContainerId,
     /// The container that has the name now, running or not.
@@ -72,7 +72,7 @@ pub struct NextEnvironment {
 }
 
 impl Environment {
-    /// Starts a box for a project and sees to it that it works, unless one of the same making runs.
+    /// Starts a sandbox for a project and sees to it that it works, unless one of the same making runs.
     #[boxed]
     pub async fn prepare(
         engine: &Engine,
@@ -87,7 +87,7 @@ impl Environment {
         {
             return Ok(None);
         }
-        // Waking it could be the last it sees: the time of its lease went on.
+        // Waking it could be the last it sees: the time of its lease continued.
         let note = before.as_ref().filter(|state| state.paused).map(|_| PAUSED);
         let id = alone(engine, spec, options, cancel).await?;
         match joined(
@@ -99,7 +99,7 @@ impl Environment {
         )
         .await
         {
-            // Dropping what was joined ends its guest, and the box stays.
+            // Dropping what was joined ends its guest, and the sandbox stays.
             Ok(_) => Ok(Some(NextEnvironment {
                 id,
                 before: before.map(|state| state.id),
@@ -112,7 +112,7 @@ impl Environment {
         }
     }
 
-    /// Puts a box in the place of the one before, which ends. Where that fails everything is as it
+    /// Puts a sandbox in the place of the one before, which ends. Where that fails everything is as it
     /// was.
     #[boxed]
     pub async fn settle(
@@ -151,7 +151,7 @@ impl Environment {
         }
     }
 
-    /// Ends a box that is not wanted any more; the one before stays.
+    /// Ends a sandbox that is not wanted any more; the one before stays.
     #[boxed]
     pub async fn discard(engine: &Engine, next: NextEnvironment) {
         // The next `podbay up` or `podbay down` finds what is left of it by its name; if it runs,
@@ -159,7 +159,7 @@ impl Environment {
         engine.discard(&next.id).await;
     }
 
-    /// Ends the box of a project; returns whether there was one.
+    /// Ends the sandbox of a project; returns whether there was one.
     #[boxed]
     pub async fn down(
         engine: &Engine,
@@ -197,7 +197,7 @@ impl Environment {
     }
 }
 
-/// Makes room for a box and starts it. What a controller that was killed had asked for may come to
+/// Makes room for a sandbox and starts it. What a controller that was killed had asked for may come to
 /// be between the two; whoever holds the project is the only one that still wants the name.
 async fn alone(
     engine: &Engine,
@@ -218,7 +218,7 @@ async fn alone(
     }
 }
 
-/// Makes and starts the box, under a name that nobody joins.
+/// Makes and starts the sandbox, under a name that nobody joins.
 async fn start(
     engine: &Engine,
     spec: &Spec,
@@ -315,7 +315,7 @@ async fn find(
 pub(super) enum Present {
     /// It runs, and was made from the same settings.
     Same(ContainerId),
-    /// One runs that was made from others, or was paused; these words are for the person.
+    /// One runs that was made from others, or was paused; these words are for the user.
     Other(String),
     None,
 }
@@ -362,7 +362,7 @@ pub(super) async fn join(
     }
 }
 
-/// Returns whether a box that could not be joined is at its end: its lease may have been over just
+/// Returns whether a sandbox that could not be joined is at its end: its lease may have been over just
 /// then.
 async fn ends(engine: &Engine, spec: &Spec, id: &ContainerId, cancel: &CancellationToken) -> bool {
     for _ in 0..MOST_TRIES {
@@ -375,7 +375,7 @@ async fn ends(engine: &Engine, spec: &Spec, id: &ContainerId, cancel: &Cancellat
     false
 }
 
-/// Says that there are two boxes now. Of what the other was made from the engine keeps the image;
+/// Says that there are two sandboxes now. Of what the other was made from the engine keeps the image;
 /// the rest is a hash.
 fn other_words(theirs: &str, ours: &str) -> String {
     let differs = if theirs == ours {
@@ -397,7 +397,7 @@ fn other_words(theirs: &str, ours: &str) -> String {
     )
 }
 
-/// Starts a guest in a box that runs, and looks through its eyes whether that is what was asked
+/// Starts a guest in a sandbox that runs, and looks through its eyes whether that is what was asked
 /// for.
 async fn joined(
     engine: &Engine,

@@ -10,7 +10,7 @@ use podbay_engine as engine;
 use podbay_event::Seconds;
 use podbay_wire::BytesPath;
 
-/// What can keep a session from having its box.
+/// What can keep a session from having its sandbox.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("the project folder `{}` cannot be used: {problem}", path.display())]
@@ -83,7 +83,7 @@ pub enum Error {
     #[error("{what} was interrupted, and part of it may be done")]
     Cut {
         what: String,
-        /// The command that goes on with it.
+        /// The command that continues it.
         again: String,
         #[source]
         source: LineError,
@@ -162,7 +162,7 @@ impl Error {
     }
 
     /// Names what is cut off where a keeper was interrupted that changes the project; `again`: the
-    /// command that goes on with it.
+    /// command that continues it.
     pub(super) fn cut(what: &str, again: &str) -> impl FnOnce(Self) -> Self + use<> {
         let (what, again) = (what.to_owned(), again.to_owned());
         move |error| match error {
@@ -201,7 +201,7 @@ impl Error {
         )
     }
 
-    /// Says what a person can do about it.
+    /// Says what a user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Project { hint, .. } => hint.clone(),
@@ -230,7 +230,7 @@ impl Error {
             Self::Keeper { .. } => Some("no command runs before it has looked for secrets; `podbay doctor` tries what a sandbox needs".to_owned()),
             Self::Uncovered { .. } => Some("try again when nothing else changes that file".to_owned()),
             Self::NotHidden { .. } => {
-                Some("`podbay review diff` shows what the session changed; bring in what you like of it, or discard it, and begin anew".to_owned())
+                Some("`podbay review diff` shows what the session changed; apply what you like of it, or discard it, and begin anew".to_owned())
             }
             Self::OtherFiles { .. } => {
                 Some("the engine runs on another machine or in a virtual machine that does not share this folder; share it there or use a local engine".to_owned())
@@ -252,7 +252,7 @@ impl Error {
         }
     }
 
-    /// Returns whether the person asked for something that cannot be, rather than something having
+    /// Returns whether the user asked for something that cannot be, rather than something having
     /// gone wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Project { .. } | Self::Setting { .. })

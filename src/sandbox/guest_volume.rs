@@ -28,14 +28,14 @@ pub fn guest_volume_name() -> String {
     format!("podbay-guest-{}", guest::build_id())
 }
 
-/// The names that a box knows; it has no resolver, and programs of all kinds open connections to
+/// The names that a sandbox knows; it has no resolver, and programs of all kinds open connections to
 /// `localhost`.
 const HOSTS: &str = "127.0.0.1\tlocalhost workspace\n::1\tlocalhost ip6-localhost ip6-loopback\n";
 
 /// Name of that list in the volume.
 const HOSTS_FILE: &str = "hosts";
 
-/// The volume that a box runs its guest from.
+/// The volume that a sandbox runs its guest from.
 pub(super) struct GuestVolume {
     /// Path of the list of hosts on the engine's machine; `None` where the engine cannot mount it
     /// by that.
@@ -74,7 +74,7 @@ pub(super) async fn ready(
     })
 }
 
-/// Brings this very program into the volume that boxes run it from.
+/// Brings this very program into the volume that sandboxes run it from.
 ///
 /// The file belongs to root with mode 0111: commands can run it and never read it, whatever their
 /// uid, and the kernel therefore keeps the running guest's memory and pipes from them.
@@ -103,7 +103,7 @@ pub(super) async fn fill(
         ..Labels::new(Role::Filler)
     };
     let filler = filler(spec, labels);
-    // The name appears last, when the file behind it is whole: a box never starts from half a
+    // The name appears last, when the file behind it is whole: a sandbox never starts from half a
     // program.
     let files = [
         VolumeFile::text(HOSTS_FILE, HOSTS),
@@ -111,7 +111,7 @@ pub(super) async fn fill(
         VolumeFile::link("podbay", "podbay.new"),
     ];
     let exchange = async {
-        // One without our label was made by the engine for a box that found none.
+        // One without our label was made by the engine for a sandbox that found none.
         let ours = |leftover: &Leftover| matches!(leftover, Leftover::Volume { name, .. } if *name == volume);
         if !engine.volumes(cancel).await?.iter().any(ours) {
             engine.remove_volume(&volume, cancel).await?;
@@ -129,7 +129,7 @@ pub(super) async fn fill(
     }
 }
 
-/// Waits while another controller fills the volume. Whether it succeeded is seen when a box starts.
+/// Waits while another controller fills the volume. Whether it succeeded is seen when a sandbox starts.
 async fn wait_for_other(
     engine: &Engine,
     filler: &str,

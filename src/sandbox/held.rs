@@ -1,4 +1,4 @@
-//! The volumes in which a session's changes are held back, and how its containers see them.
+//! The volumes in which a session's changes are pending, and how its containers see them.
 
 use podbay_engine as engine;
 use podbay_engine::ContainerSpec;
@@ -59,7 +59,7 @@ impl Held {
         let folder = engine
             .volume_folder(&copied.copy(), cancel)
             .await
-            .map_err(Error::engine("look at what was held back"))?;
+            .map_err(Error::engine("look at what was pending"))?;
         if folder.is_some() {
             return Ok(copied);
         }
@@ -80,7 +80,7 @@ impl Held {
         let volumes = engine
             .volumes(cancel)
             .await
-            .map_err(Error::engine("look at what was held back"))?;
+            .map_err(Error::engine("look at what was pending"))?;
         let name = |leftover: Leftover| match leftover {
             Leftover::Volume { name, labels, .. }
                 if labels.role == Role::Review
@@ -210,7 +210,7 @@ impl Held {
             Kind::Copying => (false, true),
             Kind::Copied => (true, false),
         };
-        // It has the copy show what the person changes, and makes the folders of the next one.
+        // It has the copy show what the user changes, and makes the folders of the next one.
         let read_only = self.kind != Kind::Copying && !self.by_turn;
         if self.has_git {
             container.mounts.push(Mount::Volume {

@@ -3,7 +3,7 @@
 //! An engine follows the image's own links to the place of a mount and makes what is missing there,
 //! as root. With a link that leads into `/workspace` that place lies in the project, on the host.
 //! And where a file stands it mounts nothing, and says so in words of its own. So an image is
-//! looked at before the first container is made from it: a box, or the model server.
+//! looked at before the first container is made from it: a sandbox, or the model server.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ use podbay_event::Progress;
 use podbay_event::ProgressSink;
 use podbay_event::Unit;
 
-/// Places of a box's own mounts and of the engine's, none of which may be a link. What lies deeper
+/// Places of a sandbox's own mounts and of the engine's, none of which may be a link. What lies deeper
 /// is hidden by a mount on one of these.
 const BOX: [&str; 9] = [
     "/dev",
@@ -63,7 +63,7 @@ pub struct Places {
     pub folders: Vec<String>,
     /// Files of our own mounts.
     pub files: Vec<String>,
-    /// Where the container can write the host's disk, and what that is, for a person.
+    /// Where the container can write the host's disk, and what that is, for a user.
     pub open: (&'static str, &'static str),
     /// Whose container it is: `what belongs to a sandbox`.
     pub owner: &'static str,
@@ -72,7 +72,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Returns those of a box.
+    /// Returns those of a sandbox.
     pub(super) fn of_a_box() -> Self {
         let folders = BOX.map(str::to_owned).to_vec();
         Self {
@@ -234,7 +234,7 @@ fn problem(places: &Places, entry: &ImageEntry) -> Option<String> {
         }
         EntryKind::Folder | EntryKind::Other => return None,
     };
-    // Without `/proc` mounted nobody can tell where a link into it leads, and in a box it may lead
+    // Without `/proc` mounted nobody can tell where a link into it leads, and in a sandbox it may lead
     // anywhere.
     let is_at = |place: &str| Path::new(target).starts_with(place);
     // On the way to one of the engine's files links are usual; on the way to a volume nobody needs

@@ -45,7 +45,7 @@ use podbay_wire::message::DiskBegan;
 use podbay_wire::message::Facts;
 use podbay_wire::message::Stream;
 
-/// The box of a session. When it ends under us it is made anew for the next call, a few times; the
+/// The sandbox of a session. When it ends under us it is made anew for the next call, a few times; the
 /// call that was under way says so.
 #[derive(Clone)]
 pub struct Sandbox {
@@ -67,16 +67,16 @@ pub(super) struct Inner {
     pub(super) searching: CancellationToken,
     /// Of a session whose turns go into the project.
     pub(super) progress: std::sync::Mutex<by_turn::Progress>,
-    /// Whether a call was made that may change something: before that, nothing has run in any box.
+    /// Whether a call was made that may change something: before that, nothing has run in any sandbox.
     pub(super) has_run: AtomicBool,
     pub(super) state: Arc<Mutex<State>>,
 }
 
-/// How a box is had.
+/// How a sandbox is had.
 pub(super) enum Way {
     /// Made by an engine, or joined there.
     Engine(Box<Made>),
-    /// It is there, and somebody else keeps it.
+    /// It is there, and Podbay did not start it.
     Attached(Socket),
 }
 
@@ -90,7 +90,7 @@ impl Way {
     }
 }
 
-/// What a box is made with.
+/// What a sandbox is made with.
 pub(super) struct Made {
     pub(super) engine: Engine,
     pub(super) spec: Spec,
@@ -105,7 +105,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Returns what the next box is made with.
+    /// Returns what the next sandbox is made with.
     pub(super) fn newest(&self) -> Spec {
         match &*self.view.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(held) => self.spec.held_back(held),
@@ -117,25 +117,25 @@ impl Made {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) running: Option<Running>,
-    /// The last box, which was told to end and is to be removed.
+    /// The last sandbox, which was told to end and is to be removed.
     pub(super) ending: Option<Running>,
-    /// What stood in the project when the box that is or was running was made.
+    /// What stood in the project when the sandbox that is or was running was made.
     entries: Entries,
-    /// A box was made while there was no `.git` in the project.
+    /// A sandbox was made while there was no `.git` in the project.
     git_was_away: bool,
-    /// Counts the boxes; tells whose end a late error speaks of.
+    /// Counts the sandboxes; tells whose end a late error speaks of.
     pub(super) n_boxes: u32,
-    /// The end of the box that is or was running has been told.
+    /// The end of the sandbox that is or was running has been told.
     pub(super) told: bool,
     ends: VecDeque<Instant>,
     pub(super) last_reason: String,
-    /// What was found that the box which runs does not cover, in words.
+    /// What was found that the sandbox which runs does not cover, in words.
     pub(super) found_late: Option<String>,
     closed: bool,
 }
 
 impl State {
-    /// Before the first box, in a project where this stands.
+    /// Before the first sandbox, in a project where this stands.
     pub(super) fn new(entries: Entries) -> Self {
         Self {
             entries,
@@ -144,7 +144,7 @@ impl State {
         }
     }
 
-    /// No other box is made from now on.
+    /// No other sandbox is made from now on.
     pub(super) fn end(&mut self) {
         self.closed = true;
     }
@@ -153,7 +153,7 @@ impl State {
         self.closed
     }
 
-    /// Takes a box that was made in the place of one which has ended in order.
+    /// Takes a sandbox that was made in the place of one which has ended in order.
     pub(super) fn take_over(&mut self, running: Running, entries: Entries) {
         self.running = Some(running);
         self.entries = entries;
@@ -164,7 +164,7 @@ impl State {
     }
 }
 
-/// A box that answers.
+/// A sandbox that answers.
 struct Living {
     link: Link,
     n_box: u32,
@@ -179,7 +179,7 @@ impl Sandbox {
         let _ = self.inner.haste.set(haste.clone());
     }
 
-    /// Carries out one call. That the box ended is a fault the model can read; that none can be had
+    /// Executes one call. That the sandbox ended is a fault the model can read; that none is available
     /// any more is an error.
     pub async fn call(
         &self,
@@ -192,7 +192,7 @@ impl Sandbox {
             .await
     }
 
-    /// Like [`Sandbox::call`]; where the guest asks whether a program goes on, `asks` answers.
+    /// Like [`Sandbox::call`]; where the guest asks whether a program continues, `asks` answers.
     pub async fn call_asking(
         &self,
         call: Call,
@@ -216,7 +216,7 @@ impl Sandbox {
             // What the model counts on may be gone, so it hears of that before anything else
             // happens.
             let problem = format!(
-                "{reason}. This call was not carried out: repeat it if it is still what you want"
+                "{reason}. This call was not executed: repeat it if it is still what you want"
             );
             return Ok(Output::Fault(Fault::BoxEnded { problem }));
         }
@@ -227,7 +227,7 @@ impl Sandbox {
             .call_asking(call, on_chunk, asks, cancel, haste, deadline)
             .await
         {
-            // The guest ends its box, and its answer came before its last word.
+            // The guest ends its sandbox, and its answer came before its last word.
             Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(box_ended(
                 self.lost(&living.link, living.n_box, problem, true, since)
                     .await,
@@ -238,7 +238,7 @@ impl Sandbox {
                 Ok(fault) => Ok(Output::Fault(fault)),
                 Err(error) => {
                     // A guest that does not even react to its call being cancelled is of no use to
-                    // anybody else who shares its box.
+                    // anybody else who shares its sandbox.
                     let given_up = matches!(
                         error,
                         link::Error::Unresponsive { .. } | link::Error::Overdue { .. }
@@ -258,7 +258,7 @@ impl Sandbox {
         }
     }
 
-    /// Returns the link to a living box, made anew if the last one has ended.
+    /// Returns the link to a living sandbox, made anew if the last one has ended.
     #[boxed]
     pub async fn link(&self, cancel: &CancellationToken) -> Result<Link, Error> {
         self.inner.has_run.store(true, Ordering::Release);
@@ -329,7 +329,7 @@ impl Sandbox {
         })
     }
 
-    /// Returns the container's id, where it is ours to name, and what the guest said of its box.
+    /// Returns the container's id, where it is ours to name, and what the guest said of its sandbox.
     #[boxed]
     pub async fn describe(&self) -> Option<(Option<String>, Facts)> {
         let state = self.inner.state.lock().await;
@@ -355,7 +355,7 @@ impl Sandbox {
             .map_or(ExecGate::Absent, |running| running.link.exec_gate())
     }
 
-    /// Ends the box for good after a session in which a model gave the orders, takes over what it
+    /// Ends the sandbox for good after a session in which a model gave the orders, takes over what it
     /// did with git, and moves aside what that may have left for git to obey. Returns what came of
     /// that.
     #[boxed]
@@ -393,7 +393,7 @@ impl Sandbox {
         None
     }
 
-    /// Ends the box and the keeper of a session that did nothing with git, and made nothing for it
+    /// Ends the sandbox and the keeper of a session that did nothing with git, and made nothing for it
     /// to obey. Returns whether it was one.
     async fn close_unused(&self) -> bool {
         let Way::Engine(made) = &self.inner.way else {
@@ -447,7 +447,7 @@ impl Sandbox {
         }
     }
 
-    /// Ends the box and waits until it is removed.
+    /// Ends the sandbox and waits until it is removed.
     #[boxed]
     pub async fn close(&self) {
         self.inner.searching.cancel();

@@ -1,4 +1,4 @@
-//! Which values of the settings a box can be made with.
+//! Which values of the settings a sandbox can be made with.
 
 use super::Backend;
 use super::Error;
@@ -29,7 +29,7 @@ const LEAST_FILES: u64 = 100;
 const LONGEST: Seconds = Seconds::new(366 * 86_400);
 
 impl Options {
-    /// Returns what boxes are made of, if they can be made with these settings; asks nobody.
+    /// Returns what sandboxes are made of, if they can be made with these settings; asks nobody.
     pub fn check(&self) -> Result<Backend, Error> {
         self.mistakes()
             .into_iter()
@@ -68,7 +68,7 @@ impl Options {
             (a_second..=LONGEST).contains(&start),
             &|| format!("{start} is not between 1 s and a year"),
         );
-        // What a box of somebody else's is like was decided by whoever made it.
+        // What a sandbox of somebody else's is like was decided by whoever made it.
         if self.backend == Backend::Attach {
             return mistakes;
         }

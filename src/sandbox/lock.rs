@@ -39,7 +39,7 @@ impl Lock {
         })
     }
 
-    /// Takes the lock of a sandbox that somebody else keeps. Who has it may be in another
+    /// Takes the lock of a sandbox that Podbay did not start. Who has it may be in another
     /// container, where its number means nothing.
     pub fn take_socket(folder: &Path, socket: &Socket) -> Result<Self, Error> {
         Self::take_named(folder, &socket.key(), |_, since| Error::BusySocket {

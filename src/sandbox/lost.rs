@@ -1,4 +1,4 @@
-//! What becomes of a box that ends under a session, and what the model and the person are told of
+//! What becomes of a sandbox that ends under a session, and what the model and the user know of
 //! it.
 
 use std::time::Duration;
@@ -20,21 +20,21 @@ use podbay_wire::CommandEnded;
 use podbay_wire::End;
 use podbay_wire::Limit;
 
-/// How long the engine may take to say that a box ran out of memory.
+/// How long the engine may take to say that a sandbox ran out of memory.
 const OOM_WORD: Duration = Duration::from_secs(1);
 
 /// The signal that nothing survives, and how a shell reports a command that died of it.
 const SIGKILL: i32 = 9;
 const KILLED: i32 = 128 + SIGKILL;
 
-/// What the model is told of a box that takes the place of another one.
+/// What the model knows of a sandbox that takes the place of another one.
 const ANEW: &str = "A new one takes its place: files in /workspace are kept, running processes and files elsewhere are gone";
 
-/// What the model is told where only its way into the box of `podbay up` was lost.
+/// What the model is told where only its way into the sandbox of `podbay up` was lost.
 const JOINED_ANEW: &str = "The sandbox is joined again, or a new one takes its place: files in /workspace are kept, running processes are gone, files \
                            elsewhere may be";
 
-/// A box that ended while nothing was asked of it.
+/// A sandbox that ended while nothing was asked of it.
 pub struct Ended {
     link: Link,
     n_box: u32,
@@ -43,7 +43,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Waits for the end of a link, which is all there is of a box that nobody keeps.
+    /// Waits for the end of a link, which is all there is of a sandbox that nobody keeps.
     #[boxed]
     pub async fn of(link: &Link) -> Self {
         let since = Moment::now();
@@ -64,7 +64,7 @@ impl Ended {
 }
 
 impl Sandbox {
-    /// Waits until the box that runs ends under us. Where none runs, or its end was told already,
+    /// Waits until the sandbox that runs ends under us. Where none runs, or its end was told already,
     /// that is for ever.
     #[boxed]
     pub async fn ended(&self) -> Ended {
@@ -86,17 +86,17 @@ impl Sandbox {
     }
 
     /// Tells of an end that was waited for, and returns what the model is told. The next call gets
-    /// a new box.
+    /// a new sandbox.
     #[boxed]
     pub async fn tell_ended(&self, ended: Ended) -> String {
         let Ended { link, n_box, since } = &ended;
         self.lost(link, *n_box, ended.reason(), false, *since).await
     }
 
-    /// Says what became of a call whose box ended, or does not react even to its being cancelled: a
-    /// stuck box goes too.
+    /// Says what became of a call whose sandbox ended, or does not react even to its being cancelled: a
+    /// stuck sandbox goes too.
     ///
-    /// A box of `podbay up` that its guest gave up holds what could not be ended, so it goes for
+    /// A sandbox of `podbay up` that its guest gave up holds what could not be ended, so it goes for
     /// everybody.
     pub(super) async fn lost(
         &self,
@@ -126,15 +126,15 @@ impl Sandbox {
             );
         }
         let mut follows = ANEW;
-        // Other calls may have told it, and a new box may be there already.
+        // Other calls may have told it, and a new sandbox may be there already.
         if state.n_boxes == n_box {
             if let Some(running) = &mut state.running {
                 let was_owned = running.owned;
-                // One that somebody else keeps ends itself, and whoever keeps it starts it anew.
+                // One that Podbay did not start ends itself, and whoever keeps it starts it anew.
                 running.owned |= running.id.is_some() && (given_up || must_go(running));
                 follows = what_follows(running);
                 if running.owned && !was_owned {
-                    // Nobody else ends it, and what is left in it must not go on until the next
+                    // Nobody else ends it, and what is left in it must not continue until the next
                     // call.
                     self.inner.remove(running).await;
                 }
@@ -179,7 +179,7 @@ impl Sandbox {
 }
 
 impl Inner {
-    /// Returns the memory limit of a box if the engine saw something in it die of that limit. Where
+    /// Returns the memory limit of a sandbox if the engine saw something in it die of that limit. Where
     /// there is no engine nobody saw it.
     async fn hunger(&self, id: Option<&ContainerId>, since: Moment) -> Option<u64> {
         let (Way::Engine(made), Some(id)) = (&self.way, id) else {
@@ -205,7 +205,7 @@ impl Inner {
     }
 }
 
-/// Returns whether a box is to be removed: one of our own, and one of `podbay up` that its guest
+/// Returns whether a sandbox is to be removed: one of our own, and one of `podbay up` that its guest
 /// gave up.
 pub(super) fn must_go(running: &Running) -> bool {
     running.id.is_some()

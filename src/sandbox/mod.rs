@@ -1,7 +1,7 @@
-//! The box: a container (later also a native sandbox) in which everything the model asks for
+//! The sandbox: a container (later also a native sandbox) in which everything the model asks for
 //! happens.
 //!
-//! This room decides how closed a box is, keeps one alive for a session and talks to the guest in
+//! This room decides how closed a sandbox is, keeps one alive for a session and talks to the guest in
 //! it. It leaves to `engine` how a container is made, and to `policy` what may be asked of it.
 //! Start with [`Sandbox`], then [`Spec`]; `docs/security.md` gives the reason of every setting.
 

@@ -1,7 +1,7 @@
 //! What is mounted in a project from elsewhere: another file system, or another folder.
 //!
 //! A container does not see such a mount, but the folder below it; and the kernel takes the mount
-//! away with that folder, on the person's machine too. So something of the container's own is
+//! away with that folder, on the user's machine too. So something of the container's own is
 //! mounted there: what lies there is empty, and can be neither written to, moved nor removed.
 
 use std::path::Path;

@@ -7,22 +7,22 @@ use podbay_guest::auto_run_names::READ_ONLY;
 use podbay_wire::keep::FindOrder;
 use podbay_wire::message::DiskLimits;
 
-/// How boxes are made: the section `[sandbox]`.
+/// How sandboxes are made: the section `[sandbox]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// What boxes are made of: `docker`, or `attach` to one that somebody else keeps, such as
+    /// What sandboxes are made of: `docker`, or `attach` to one that Podbay did not start, such as
     /// compose. `native` is to come.
     pub backend: Backend,
-    /// Socket of the box to attach to, as an absolute path; only for the backend `attach`.
+    /// Socket of the sandbox to attach to, as an absolute path; only for the backend `attach`.
     pub socket: Option<String>,
-    /// Image that boxes are made from; any image works. Default: Podbay's own workspace image.
+    /// Image that sandboxes are made from; any image works. Default: Podbay's own workspace image.
     pub image: Option<String>,
-    /// Processor cores a box may use; fractions are allowed.
+    /// Processor cores a sandbox may use; fractions are allowed.
     pub cpus: f64,
-    /// Memory of a box; swap is never more, and its temporary file systems count.
+    /// Memory of a sandbox; swap is never more, and its temporary file systems count.
     pub memory: ByteSize,
-    /// Processes and threads at once in a box.
+    /// Processes and threads at once in a sandbox.
     pub pids: u32,
     /// Files one process may have open.
     pub open_files: u32,
@@ -47,17 +47,17 @@ pub struct Options {
     /// live session commands cannot change those that are there, and what you add here waits at
     /// `review apply` until you say yes.
     pub auto_run: Vec<String>,
-    /// Where changes go: `live`, into the project as they are made; `review`, held back until they
+    /// Where changes go: `live`, into the project as they are made; `review`, pending until they
     /// are accepted, and those of `podbay chat`, which knows no review, as with `turn`; `turn`,
     /// into the project at the end of each turn.
     pub changes: Changes,
-    /// How long the box of `podbay up` stays without anybody using it.
+    /// How long the sandbox of `podbay up` stays without anybody using it.
     pub lease: Seconds,
-    /// How long a box may take to start.
+    /// How long a sandbox may take to start.
     pub start_timeout: Seconds,
     /// Between asking a command of `podbay sh` to end and killing it.
     pub grace: Seconds,
-    /// How often within `restart_window` a box that ended under us is made anew.
+    /// How often within `restart_window` a sandbox that ended under us is made anew.
     pub restarts: u32,
     /// The time over which they are counted.
     pub restart_window: Seconds,
@@ -74,14 +74,14 @@ pub enum Backend {
     /// Containers of a Docker engine.
     #[default]
     Docker,
-    /// A box that runs already, reached by `sandbox.socket`; no engine is contacted.
+    /// A sandbox that runs already, reached by `sandbox.socket`; no engine is contacted.
     Attach,
     /// Namespaces of our own, without an engine; not built yet.
     Native,
 }
 
 /// Which part of its time a first look may spend on folders that are ignored: they hold much, and
-/// the box is made meanwhile.
+/// the sandbox is made meanwhile.
 const FOR_IGNORED: u64 = 5;
 
 impl Options {
@@ -119,7 +119,7 @@ impl Options {
 pub enum Changes {
     /// Into the project as they are made.
     Live,
-    /// Held back until a person accepts them.
+    /// Held back until a user accepts them.
     #[default]
     Review,
     /// Into the project at the end of each turn.

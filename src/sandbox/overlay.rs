@@ -8,7 +8,7 @@
 ///
 /// A folder of the project cannot be renamed in one step (`redirect_dir`): the new name would only
 /// be a note of where the folder lies in the project, and all that is in it would be gone as soon
-/// as it is moved or removed there, be it by what is brought in. Nor could anybody but the kernel
+/// as it is moved or removed there, be it by what is applied. Nor could anybody but the kernel
 /// tell whose the files in it are.
 ///
 /// `layer`: where below `upper` the two folders lie that take up what is changed, with a slash at

@@ -59,7 +59,7 @@ fn is_below_system(path: &Path) -> bool {
     !in_sources && SYSTEM_TREES.iter().any(|tree| path.starts_with(tree))
 }
 
-/// A folder that a box may have as its `/workspace`.
+/// A folder that a sandbox may have as its `/workspace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
     /// Absolute, without links.
@@ -74,7 +74,7 @@ pub struct Project {
 impl Project {
     /// Looks at a folder and refuses what must not be handed to a model.
     ///
-    /// `home` is the person's home folder and `state` Podbay's own: neither it nor a parent of it
+    /// `home` is the user's home folder and `state` Podbay's own: neither it nor a parent of it
     /// may be a project.
     pub fn open(path: &Path, home: Option<&Path>, state: &Path) -> Result<Self, Error> {
         let refuse = |problem: String, hint: &str| Error::Project {
@@ -230,7 +230,7 @@ impl Project {
             .is_ok_and(|facts| facts.is_dir() && key((facts.dev(), facts.ino())) == known)
     }
 
-    /// Returns whether its owner may write in it, which is what commands in the box run as.
+    /// Returns whether its owner may write in it, which is what commands in the sandbox run as.
     pub fn is_writable(&self) -> bool {
         let Ok(facts) = fs::metadata(&self.path) else {
             return false;

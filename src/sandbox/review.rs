@@ -261,7 +261,7 @@ pub async fn review(
                 "podbay undo resume".to_owned()
             };
             Some(Error::cut(
-                &format!("what was being brought in of the review {name}"),
+                &format!("what was being applied of the review {name}"),
                 &again,
             ))
         }

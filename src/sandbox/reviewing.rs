@@ -223,7 +223,7 @@ fn told(began: &ReviewBegan) -> Option<String> {
         .iter()
         .any(|over| over.why == UncapturedReason::StoreFull);
     let room = if is_full {
-        "; there is more room when other reviews are brought in or discarded (`podbay review list`)"
+        "; there is more room when other reviews are applied or discarded (`podbay review list`)"
     } else {
         ""
     };
@@ -252,7 +252,7 @@ fn told_hidden(began: &ReviewBegan) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "both sides changed {}{more}: the session goes on with its own version, which waits, and yours stays",
+        "both sides changed {}{more}: the session keeps its own version, which waits, and yours stays",
         first.join(", ")
     ))
 }

@@ -43,11 +43,11 @@ pub const SECCOMP: &str = include_str!("../../docker/seccomp.json");
 /// The same for sandboxes in which the guest decides on `ptrace`, call by call.
 pub const SECCOMP_OF_COMMANDS: &str = include_str!("../../docker/seccomp.workspace.json");
 
-/// Kernel files that read as empty in a box: the engine's own list (naming one path replaces all of
+/// Kernel files that read as empty in a sandbox: the engine's own list (naming one path replaces all of
 /// it) and ours.
 ///
-/// The last one is ours: even without a network the engine copies the host's resolver into the box,
-/// and with it names of the person's network.
+/// The last one is ours: even without a network the engine copies the host's resolver into the sandbox,
+/// and with it names of the user's network.
 pub const MASKED_PATHS: [&str; 14] = [
     "/proc/acpi",
     "/proc/asound",
@@ -65,7 +65,7 @@ pub const MASKED_PATHS: [&str; 14] = [
     RESOLVER,
 ];
 
-/// What cannot be written in a box, even by uid 0: the engine's own list, and two of ours, in which
+/// What cannot be written in a sandbox, even by uid 0: the engine's own list, and two of ours, in which
 /// uid 0 could fill memory.
 pub const READONLY_PATHS: [&str; 7] = [
     "/proc/bus",
@@ -78,7 +78,7 @@ pub const READONLY_PATHS: [&str; 7] = [
 ];
 
 /// What the kernel keeps of a command's shared memory, message queues and semaphores when the
-/// command has ended: the memory is charged to the box, and there is no process left to end for it.
+/// command has ended: the memory is charged to the sandbox, and there is no process left to end for it.
 /// The first removes shared memory that nobody uses, the others bound the rest.
 const SYSCTLS: [(&str, &str); 3] = [
     ("kernel.shm_rmid_forced", "1"),
@@ -86,7 +86,7 @@ const SYSCTLS: [(&str, &str); 3] = [
     ("kernel.sem", "250 32000 100 128"),
 ];
 
-/// Bytes of a box's memory for each file that a temporary file system of it may hold: even an empty
+/// Bytes of a sandbox's memory for each file that a temporary file system of it may hold: even an empty
 /// one takes a kilobyte in the kernel.
 const PER_FILE: u64 = 16 << 10;
 
@@ -94,7 +94,7 @@ const PER_FILE: u64 = 16 << 10;
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// The home folder in a box.
+/// The home folder in a sandbox.
 pub(super) const HOME: &str = "/home/agent";
 
 /// Where the guest's volume is mounted.
@@ -116,11 +116,11 @@ const EMPTIED: [&str; 7] = [
     "GLIBC_TUNABLES",
 ];
 
-/// Everything that makes one box what it is.
+/// Everything that makes one sandbox what it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     container: ContainerSpec,
-    /// What a person should know about it.
+    /// What a user should know about it.
     pub warnings: Vec<String>,
     pub(super) project: Project,
     /// What is mounted in the project from elsewhere.
@@ -128,7 +128,7 @@ pub struct Spec {
     /// What the guest watches; told to it at the start of each stream.
     pub(super) disk: DiskLimits,
     pub(super) covers: Covers,
-    /// What its commands work on instead of the project, where their changes are held back.
+    /// What its commands work on instead of the project, where their changes are pending.
     pub(super) review: Option<Held>,
     /// For a session alone.
     pub(super) git: Option<git::Options>,
@@ -140,7 +140,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Puts a box together: the person's limits, and everything else as closed as it can be.
+    /// Puts a sandbox together: the user's limits, and everything else as closed as it can be.
     pub fn new(
         project: &Project,
         image: &ImageFacts,
@@ -308,7 +308,7 @@ impl Spec {
                     name: "memlock",
                     limit: 65536,
                 },
-                // The kernel counts both for the person, whoever of theirs uses them, and message
+                // The kernel counts both for the user, whoever of theirs uses them, and message
                 // queues outlive their command.
                 Ulimit {
                     name: "msgqueue",
@@ -320,7 +320,7 @@ impl Spec {
                 },
             ],
             // In a rootless engine only a recent kernel lets these be set, and an engine that
-            // cannot set one does not start the box.
+            // cannot set one does not start the sandbox.
             sysctls: if engine.rootless {
                 Vec::new()
             } else {
@@ -386,7 +386,7 @@ impl Spec {
     /// Returns what the engine is told, under a name and labels of this run.
     ///
     /// With a list of `hosts` of our own, by its path on the engine's machine, the engine need not
-    /// set up any network: half of what it takes to start a box.
+    /// set up any network: half of what it takes to start a sandbox.
     pub(super) fn container(
         &self,
         name: String,
@@ -422,7 +422,7 @@ impl Spec {
             .map(|(_, options)| options.as_str())
     }
 
-    /// Returns the same for commands whose changes are held back.
+    /// Returns the same for commands whose changes are pending.
     pub(super) fn held_back(&self, held: &Held) -> Self {
         Self {
             review: Some(held.clone()),
@@ -430,7 +430,7 @@ impl Spec {
         }
     }
 
-    /// Returns the same box on the project itself.
+    /// Returns the same sandbox on the project itself.
     pub(super) fn in_place(&self) -> Self {
         Self {
             review: None,
@@ -438,7 +438,7 @@ impl Spec {
         }
     }
 
-    /// Returns where the box must have mounts of its own.
+    /// Returns where the sandbox must have mounts of its own.
     pub(super) fn places(&self) -> BTreeSet<BytesPath> {
         let mut places = if self.review.is_some() {
             self.covers.covered()
@@ -533,7 +533,7 @@ impl Spec {
         self.review.as_ref().is_some_and(Held::is_laid_over)
     }
 
-    /// Returns whether commands work on a copy, of which a person accepts what they like.
+    /// Returns whether commands work on a copy, of which a user accepts what they like.
     pub fn is_held_back(&self) -> bool {
         self.review.is_some()
     }
@@ -578,7 +578,7 @@ impl Spec {
         }
     }
 
-    /// Returns the same with what the last box of the project covered.
+    /// Returns the same with what the last sandbox of the project covered.
     #[must_use]
     pub fn covering_as_before(&self, records: &Path, auto_run: &[String]) -> Self {
         self.covering(&Record::new(records, &self.project).read(auto_run))
@@ -610,7 +610,7 @@ impl Spec {
             }));
     }
 
-    /// Returns what the engine is told to make the keeper of such a box: the same machine, with
+    /// Returns what the engine is told to make the keeper of such a sandbox: the same machine, with
     /// nothing covered, and the project read-only unless it is to be changed.
     pub(super) fn keeper(
         &self,
@@ -643,13 +643,13 @@ impl Spec {
         container
     }
 
-    /// Returns a hash of all that makes the box what it is, to know whether a running one is the
+    /// Returns a hash of all that makes the sandbox what it is, to know whether a running one is the
     /// same.
     pub(super) fn hash(&self) -> String {
         use sha2::Digest;
         let mut container = self.container.clone();
         self.cover(&mut container);
-        // A gateway is a session's own, so that whoever wants one joins no box without it.
+        // A gateway is a session's own, so that whoever wants one joins no sandbox without it.
         let network = match self.network.mode {
             NetworkMode::None => "",
             mode => mode.as_str(),
@@ -662,7 +662,7 @@ impl Spec {
             .collect()
     }
 
-    /// Returns the same for a box that takes the place of another one of the session: the disk is
+    /// Returns the same for a sandbox that takes the place of another one of the session: the disk is
     /// counted as from the start of that.
     pub(super) fn counting_from(&self, began: Option<DiskBegan>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A session's sandbox is had for the first time: what is settled before, and what a person is
+//! A session's sandbox is had for the first time: what is settled before, and what a user is
 //! told.
 
 use std::path::Path;
@@ -39,13 +39,13 @@ use podbay_event::Sink;
 use podbay_wire::BytesPath;
 use podbay_wire::message::Facts;
 
-/// What a person should be told when the first box has started.
+/// What a user should be told when the first sandbox has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
     pub facts: Facts,
     pub warnings: Vec<String>,
     pub duration: Duration,
-    /// Whether it is the box of `podbay up`.
+    /// Whether it is the sandbox of `podbay up`.
     pub joined: bool,
     /// Paths of the project that commands cannot read.
     pub hidden: Vec<String>,
@@ -58,14 +58,14 @@ pub struct Started {
 }
 
 impl Inner {
-    /// Makes the first box, and the gateway beside it.
+    /// Makes the first sandbox, and the gateway beside it.
     async fn make_with_gateway(&self, cancel: &CancellationToken) -> Result<Running, Error> {
         let Some(gateway) = self.gateway() else {
             return self.make(cancel).await;
         };
         if !gateway.is_needed_at_once() {
             let made = self.make(cancel).await;
-            // Beside the box it would take its time.
+            // Beside the sandbox it would take its time.
             gateway.begin_soon();
             return made;
         }
@@ -83,8 +83,8 @@ impl Inner {
 }
 
 impl Sandbox {
-    /// Starts the box, or joins that of `podbay up` where there is one of the same making.
-    /// `records` is the folder in which it is remembered what the boxes of projects cover.
+    /// Starts the sandbox, or joins that of `podbay up` where there is one of the same making.
+    /// `records` is the folder in which it is remembered what the sandboxes of projects cover.
     #[boxed]
     pub async fn start(
         engine: &Engine,
@@ -95,7 +95,7 @@ impl Sandbox {
         sink: Sink,
         cancel: &CancellationToken,
     ) -> Result<(Self, Started), Error> {
-        // Who takes no turns has nothing that could be taken back.
+        // Who takes no turns has nothing that could be undone.
         let purpose = match labels.session {
             Some(_) if spec.is_by_turn() => Purpose::Restore,
             Some(_) => Purpose::Keep,
@@ -145,7 +145,7 @@ impl Sandbox {
         Self::begin(way, options, sink, cancel).await
     }
 
-    /// Joins a box that somebody else keeps. When its end of the line is lost it is joined again.
+    /// Joins a sandbox that Podbay did not start. When its end of the line is lost it is joined again.
     #[boxed]
     pub async fn attach(
         socket: &Socket,
@@ -163,7 +163,7 @@ impl Sandbox {
         cancel: &CancellationToken,
     ) -> Result<(Self, Started), Error> {
         let begun = Instant::now();
-        // Looked at first: what changes while the box is made counts as changed.
+        // Looked at first: what changes while the sandbox is made counts as changed.
         let entries = way.entries();
         let state = Arc::new(Mutex::new(State::new(entries)));
         let inner = Inner {

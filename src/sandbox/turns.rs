@@ -1,4 +1,4 @@
-//! Turns: how the project was before and after each, kept so that it can be taken back.
+//! Turns: how the project was before and after each, kept so that it can be undone.
 //!
 //! Keeping it takes a moment, the first time more than one. So a turn begins beside whatever else
 //! is to be done, such as the model's thinking, and only a call that may change something waits for
@@ -109,7 +109,7 @@ pub enum EndedTurn {
 
 impl Sandbox {
     /// Begins a turn: keeps how the project is, beside whatever comes next. Where that fails it is
-    /// said, and the turn cannot be taken back.
+    /// said, and the turn cannot be undone.
     pub fn begin_turn(&self, session: &str, n_turn: u64, words: &str) {
         if !self.has_turns() {
             return;
@@ -192,12 +192,12 @@ impl Sandbox {
         }
     }
 
-    /// Whether turns are kept at all: nobody does where somebody else keeps the sandbox.
+    /// Whether turns are kept at all: nobody does where Podbay did not start the sandbox.
     pub fn has_turns(&self) -> bool {
         !matches!(self.inner.way, Way::Attached(_))
     }
 
-    /// Returns where the project's folder is on this machine; nothing where somebody else keeps the
+    /// Returns where the project's folder is on this machine; nothing where Podbay did not start the
     /// sandbox.
     fn place(&self) -> BytesPath {
         match &self.inner.way {
@@ -234,7 +234,7 @@ impl Sandbox {
         answer
     }
 
-    /// Shows or takes back what turns of this project changed, while the session goes on.
+    /// Shows or undoes what turns of this project changed, while the session continues.
     #[boxed]
     pub async fn undo(
         &self,
@@ -245,7 +245,7 @@ impl Sandbox {
             let key = "sandbox.backend";
             return Err(Error::Setting {
                 key,
-                problem: "a sandbox that somebody else keeps has no undo".to_owned(),
+                problem: "a sandbox that Podbay did not start has no undo".to_owned(),
             });
         };
         let order = order.beside_a_sandbox();
@@ -267,7 +267,7 @@ impl Sandbox {
     }
 }
 
-/// Shows or takes back what turns of a project changed, by a keeper of its own. What the person
+/// Shows or undoes what turns of a project changed, by a keeper of its own. What the user
 /// should know before it is done goes to `say`.
 #[boxed]
 pub async fn undo(
@@ -308,7 +308,7 @@ pub async fn undo(
             }
             let writes = order.writes();
             let cut = Error::cut(
-                "what was being taken back, or brought back,",
+                "what was being undone, or brought back,",
                 "podbay undo resume",
             );
             keeper
@@ -325,7 +325,7 @@ pub async fn undo(
     answer
 }
 
-/// Returns what to say of turns that are about to be taken back and whose end nobody noted.
+/// Returns what to say of turns that are about to be undone and whose end nobody noted.
 async fn cut_off(
     keeper: &mut Keeper,
     order: &UndoOrder,
@@ -346,18 +346,18 @@ async fn cut_off(
     let cut_off = next.filter(|turn| turn.is_interrupted || turn.state == TurnState::Open);
     let words = |number| {
         format!(
-            "turn {number} was cut off, so what you changed yourself after it may be among what is taken back; `podbay undo redo` brings all of it back"
+            "turn {number} was cut off, so what you changed yourself after it may be among what is undone; `podbay undo redo` brings all of it back"
         )
     };
     Ok(cut_off.map(|turn| words(turn.turn)).collect())
 }
 
-/// Returns what a person should know of a turn that has begun.
+/// Returns what a user should know of a turn that has begun.
 fn told(began: &TurnBegan) -> Vec<String> {
     let mut words = Vec::new();
     if began.is_given_up {
         words.push(
-            "an undo was interrupted, and this turn ends it: the turn it was about counts as not taken back, so after this one `podbay undo 2` takes \
+            "an undo was interrupted, and this turn ends it: the turn it was about counts as not undone, so after this one `podbay undo 2` takes \
              both back, and `podbay undo retry` does what was left of a redo"
                 .to_owned(),
         );
@@ -410,7 +410,7 @@ fn told(began: &TurnBegan) -> Vec<String> {
 
 fn not_kept(error: &Error) -> String {
     format!(
-        "what is changed now cannot be taken back by `podbay undo`: {}",
+        "what is changed now cannot be undone by `podbay undo`: {}",
         with_causes(error)
     )
 }

@@ -3,7 +3,7 @@ use super::Options;
 use super::Project;
 use podbay_engine as engine;
 
-/// Who commands run as in a box, and what a person should know about it.
+/// Who commands run as in a sandbox, and what a user should know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) uid: u32,
@@ -12,7 +12,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// Chooses the project's owner, so that what a box writes belongs to the person.
+    /// Chooses the project's owner, so that what a sandbox writes belongs to the user.
     pub(super) fn choose(
         project: &Project,
         engine: &engine::Facts,
@@ -33,7 +33,7 @@ impl User {
             ));
         }
         if engine.rootless {
-            // In a rootless engine uid 0 is the person; every other id is one that owns nothing of
+            // In a rootless engine uid 0 is the user; every other id is one that owns nothing of
             // theirs.
             return Ok(Self {
                 uid: 0,

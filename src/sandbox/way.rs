@@ -22,7 +22,7 @@ pub struct Astray {
     pub problem: String,
 }
 
-/// Walks to the project, and refuses to go on if what is there is not the folder that was opened.
+/// Walks to the project, and refuses to continue if what is there is not the folder that was opened.
 pub(super) fn check(project: &Project) -> Result<(), Error> {
     walk(project.path(), project.identity()).map_err(|Astray { at, problem }| Error::Moved {
         path: project.path().to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn check_below(project: &Project, folder: &str) -> Result<(), Error> 
 /// inode from when it was opened.
 ///
 /// The path had no links when it was opened, so that one that is on it now took a folder's place.
-/// The engine looks the path up once more, later: of a project it is seen from inside the box what
+/// The engine looks the path up once more, later: of a project it is seen from inside the sandbox what
 /// became of it in between.
 pub fn walk(path: &Path, identity: (u64, u64)) -> Result<(), Astray> {
     let astray = |at: &Path, problem: String| Astray {

@@ -458,11 +458,11 @@ mod tests {
             Some("the disk is full: free some space, or set PODBAY_HOME")
         );
         full.say("three").expect("not told again");
-        assert_eq!(full.texts(), ["one"], "half a record was taken back");
+        assert_eq!(full.texts(), ["one"], "half a record was undone");
         assert_eq!(full.log.pending(), 2);
         full.set_room(10_000);
         full.log.sync().expect("all goes out");
-        full.say("four").expect("goes on");
+        full.say("four").expect("continues");
         assert_eq!(
             full.texts(),
             [

@@ -17,7 +17,7 @@ use podbay_wire::Memo;
 
 /// The model's result of a call that had started when the log ended.
 pub(super) const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
-                           was not executed again. Look at what it may have changed before you go on.";
+                           was not executed again. Look at what it may have changed before you continue.";
 /// The model's result of a call that had not started.
 pub(super) const NOT_BEGUN: &str =
     "This call was not executed: Podbay was stopped before it started.";
@@ -534,7 +534,7 @@ mod tests {
         .concat();
         for (back, left) in [(1, 3), (2, 1), (3, 0), (9, 0)] {
             let kinds = [all.clone(), vec![Kind::SessionRewound { turns: back }]].concat();
-            assert_eq!(past(kinds).tasks.len(), left, "{back} taken back");
+            assert_eq!(past(kinds).tasks.len(), left, "{back} undone");
         }
         let twice = [
             all,
@@ -578,7 +578,7 @@ mod tests {
         .concat();
         for (back, left) in [(0, 3), (1, 3), (2, 1), (3, 0), (9, 0)] {
             let kinds = [all.clone(), vec![Kind::SessionRewound { turns: back }]].concat();
-            assert_eq!(past(kinds).seen.len(), left, "{back} taken back");
+            assert_eq!(past(kinds).seen.len(), left, "{back} undone");
         }
     }
 

@@ -33,15 +33,15 @@ pub(super) fn hint(status: CallStatus, tool: &str, set: ToolSet) -> Option<&'sta
         }
         CallStatus::TimedOut => Some(match (tool, set) {
             // Advice names only arguments that the set lists.
-            ("bash", ToolSet::Small) => "to go on, ask for more time, or do less at once",
+            ("bash", ToolSet::Small) => "to continue, ask for more time, or do less at once",
             ("bash", _) => {
-                "to go on, ask for more time, let it run in the background, or do less at once"
+                "to continue, ask for more time, let it run in the background, or do less at once"
             }
             // Tools without a time argument.
             (tool, _) if tool.starts_with("git_") => {
-                "to go on, ask for less at once, such as one file or folder, or run git with bash, where you can ask for more time"
+                "to continue, ask for less at once, such as one file or folder, or run git with bash, where you can ask for more time"
             }
-            _ => "to go on, ask for less at once, such as one file or folder",
+            _ => "to continue, ask for less at once, such as one file or folder",
         }),
         CallStatus::Cancelled => {
             Some("it was stopped from outside; what it had done until then is done")
@@ -77,7 +77,7 @@ mod tests {
                     tool.name
                 );
                 assert_eq!(
-                    hint.starts_with("to go on, ask for more time"),
+                    hint.starts_with("to continue, ask for more time"),
                     tells("timeout_seconds"),
                     "{} {set:?}: {hint}",
                     tool.name

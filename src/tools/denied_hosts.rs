@@ -27,7 +27,7 @@ use podbay_wire::EgressRule;
 /// The tool that an answer about a host names: none that a model could call.
 pub const NETWORK: &str = "network";
 
-/// Hosts of one command that are asked about, and that the model is told of.
+/// Hosts of one command that are asked about, and that the model knows of.
 const MOST_ASKED: usize = 5;
 const MOST_TOLD: usize = 10;
 
@@ -185,7 +185,7 @@ impl Pipeline {
         }
     }
 
-    /// Does what was answered, and returns what the model is told of it.
+    /// Does what was answered, and returns what the model knows of it.
     async fn answer_host(
         &self,
         gateway: &Gateway,

@@ -4,11 +4,11 @@
 const REMEDIES: [(&str, &str); 6] = [
     (
         "unknown repository extension",
-        "the git of this sandbox does not know what this repository is made with: go on without git, and say so in your answer",
+        "the git of this sandbox does not know what this repository is made with: continue without git, and say so in your answer",
     ),
     (
         "not a git repository",
-        "there is no git repository here: go on without git, or name a folder that has one; `git init` makes one where the task asks for it",
+        "there is no git repository here: continue without git, or name a folder that has one; `git init` makes one where the task asks for it",
     ),
     (
         "are ignored by one of your .gitignore files",
@@ -52,7 +52,7 @@ mod tests {
         for (printed, remedy) in [
             (
                 "fatal: not a git repository (or any of the parent directories): .git\n",
-                "go on without git",
+                "continue without git",
             ),
             (
                 "The following paths are ignored by one of your .gitignore files:\nx\nhint: Use -f if you really want to add them.\n",
@@ -60,7 +60,7 @@ mod tests {
             ),
             (
                 "fatal: unknown repository extension found:\n\tfuture\n",
-                "go on without git",
+                "continue without git",
             ),
             (
                 "fatal: your current branch 'main' does not have any commits yet\n",

@@ -22,7 +22,7 @@ use podbay_wire::message::Stream;
 use podbay_wire::n_bytes;
 
 /// The answer for the model where no user can answer.
-const NOBODY: &str = "No user can answer. Decide yourself what is most likely wanted, go on, and say in your answer what you assumed.";
+const NOBODY: &str = "No user can answer. Decide yourself what is most likely wanted, continue, and say in your answer what you assumed.";
 
 /// What is needed to execute calls on the host.
 pub(super) struct Host<'a> {

@@ -116,7 +116,7 @@ pub trait Services: Send + Sync {
         false
     }
 
-    /// Keeps that a person allowed exactly this permanently for this project; the error says why it is
+    /// Keeps that a user allowed exactly this permanently for this project; the error says why it is
     /// not stored.
     fn keep_answer(&self, exact: &ExactCall) -> Result<(), String> {
         Err(format!(

@@ -495,7 +495,7 @@ impl Pipeline {
     pub fn crashed(&self, call: &ToolCall) -> Finished {
         let text =
             "Podbay itself went wrong in this call, which is a mistake in it and none of yours. What the call may have changed is not \
-                    known: look before you go on, and try another way."
+                    known: look before you continue, and try another way."
                 .to_owned();
         let underway = CallInProgress {
             call,
@@ -535,7 +535,7 @@ impl Pipeline {
                     (n, n_different) => format!("{n} answers, of which {n_different} differ"),
                 };
                 Some(format!(
-                    "`options` has {has}: the person wants exactly three to choose from (another one can always be typed), or none where a plain \
+                    "`options` has {has}: the user wants exactly three to choose from (another one can always be typed), or none where a plain \
                      fact is asked for"
                 ))
             }

@@ -162,7 +162,7 @@ fn render_output(
         Output::Command(command) => render_command(command, printed, options),
         Output::Environment(environment) => text(render_environment(environment)),
         Output::Moved(moved) => text(format!(
-            "commands run in {} from now on; other tools go on naming paths from the project's folder",
+            "commands run in {} from now on; other tools continue to name paths from the project's folder",
             moved.path
         )),
         Output::Background(background) => render_background(background),
@@ -307,7 +307,7 @@ fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
             |total| format!("of {total}"),
         );
         notes.push(format!(
-            "lines {}-{} {of}; go on with offset {next}",
+            "lines {}-{} {of}; continue with offset {next}",
             file.first_line,
             next.saturating_sub(1)
         ));

@@ -1,6 +1,6 @@
 //! What the model knows of files, for the whole session, across sandboxes and resumes.
 //!
-//! It is built from the guest's outputs. The guest is trusted only so far that the model is told of
+//! It is built from the guest's outputs. The guest is trusted only so far that the model knows of
 //! a conflict, or is not.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! How the arguments of a call look to a person who decides about it: all of them, each letter as
+//! How the arguments of a call look to a user who decides about it: all of them, each letter as
 //! what it is.
 
 use std::borrow::Cow;

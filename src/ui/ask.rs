@@ -29,11 +29,11 @@ const REASON_MAX: usize = 2000;
 
 const PADDED: &str = "Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩; what stands behind them belongs to it.";
 
-/// A call that a person is asked about.
+/// A call that a user is asked about.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub tool: String,
-    /// JSON text, as it will be carried out.
+    /// JSON text, as it will be executed.
     pub arguments: String,
     pub capabilities: Vec<Capability>,
     /// For how long a yes may hold.
@@ -215,7 +215,7 @@ impl Question {
     }
 }
 
-/// Asks a person about one call.
+/// Asks a user about one call.
 ///
 /// Without a terminal, and at the end of input, the answer is no. `None` means that the question
 /// was withdrawn. What was typed before the question could be read is thrown away.

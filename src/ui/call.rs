@@ -74,7 +74,7 @@ pub(super) fn bounded(text: &str, max: usize) -> String {
     bounded_by(text, max, LINE_CHARS)
 }
 
-/// Returns words of ours that a person has to read to their end; what is foreign in them is bounded
+/// Returns words of ours that a user has to read to their end; what is foreign in them is bounded
 /// all the same.
 pub(super) fn warning(text: &str) -> String {
     bounded_by(text, 20, WARNING_CHARS)

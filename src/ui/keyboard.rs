@@ -72,7 +72,7 @@ impl Keyboard {
         let _ = tcflush(&self.inner.input, FlushArg::TCIFLUSH);
     }
 
-    /// Returns whether another line is there already, or comes before a person could have typed it.
+    /// Returns whether another line is there already, or comes before a user could have typed it.
     pub(super) async fn has_more(&self) -> bool {
         let inner = Arc::clone(&self.inner);
         let look = move || {

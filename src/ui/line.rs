@@ -7,7 +7,7 @@ use super::Typed;
 
 const MESSAGE_MAX: usize = 4 << 20;
 
-/// Prompts for a message and waits for it. A line that ends in a backslash goes on with the next
+/// Prompts for a message and waits for it. A line that ends in a backslash continues the next
 /// one.
 pub async fn read_message(
     keyboard: &Keyboard,
@@ -17,7 +17,7 @@ pub async fn read_message(
 ) -> Typed {
     let mut message = String::new();
     loop {
-        // A prompt is for a person: in a log of piped input it would only be noise.
+        // A prompt is for a user: in a log of piped input it would only be noise.
         if keyboard.is_terminal() {
             let prompt = if message.is_empty() { prompt } else { "… " };
             let _ = write!(err, "{prompt}").and_then(|()| err.flush());
@@ -30,7 +30,7 @@ pub async fn read_message(
                 }
                 _ => return Typed::Line(message + &line),
             },
-            // The end of input also ends a message that was to go on.
+            // The end of input also ends a message that was to continue.
             Typed::End if !message.is_empty() => return Typed::Line(message),
             other => return other,
         }

@@ -1,4 +1,4 @@
-//! What a person sees and types: events as text or JSON, progress, questions, lines of input.
+//! What a user sees and types: events as text or JSON, progress, questions, lines of input.
 //!
 //! Nothing here decides or remembers anything about the work; it shows [`podbay_event::Event`]s and
 //! returns what was typed. It writes only to the writers it is given. Whatever comes from a model,

@@ -1,6 +1,6 @@
 //! Runs of blanks and of empty lines, behind which a terminal shows nothing of what follows.
 //!
-//! What a person decides about must not stand where nobody looks: far to the right of something
+//! What a user decides about must not stand where nobody looks: far to the right of something
 //! harmless, or many lines below it. Each run is shown as how long it is, so that all the rest
 //! stays where it is seen.
 

@@ -50,7 +50,7 @@ pub struct Plain<O, E> {
     message: Message,
     /// Something was written on `out` before, so that a blank line is due.
     answered: bool,
-    /// What is said next goes on with what was said last, or says it again.
+    /// What is said next continues what was said last, or says it again.
     continues: bool,
     /// Each message without a call is an answer, as in a chat.
     each: bool,
@@ -224,7 +224,7 @@ impl<O: Write, E: Write> Plain<O, E> {
                     .unwrap_or_default();
                 self.lines(&lines)
             }
-            // What a hook started is told of by itself, in the log.
+            // What a hook started knows of by itself, in the log.
             Kind::CallRan {
                 call,
                 programs,

@@ -133,7 +133,7 @@ impl Progress {
         }
     }
 
-    /// Shows, on a terminal, that something is going on; `None` ends it.
+    /// Shows, on a terminal, that something is running; `None` ends it.
     pub(super) fn working(&self, what: Option<&str>) {
         let Way::Bars {
             multi,

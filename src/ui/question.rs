@@ -13,7 +13,7 @@ use super::text;
 /// Characters of an answer; whoever has more to say puts it in a file or says it in a message.
 const ANSWER_MAX: usize = 10_000;
 
-/// Asks a person a question of the model's, and returns what they answer: one of the options, by
+/// Asks a user a question of the model's, and returns what they answer: one of the options, by
 /// its number or its words, or anything else.
 ///
 /// `None`: nobody answered, or the question was withdrawn. What was typed before the question could

@@ -14,7 +14,7 @@ pub enum Line {
     Tree(String),
     /// With what the summary is to keep above all.
     Compact(String),
-    /// Take back so many turns.
+    /// Undo so many turns.
     Undo(u32),
     /// Try again what was left.
     Retry,
@@ -68,7 +68,7 @@ pub const COMMANDS: &[Command] = &[
         "resume",
         &["sessions"],
         "[ID]",
-        "go on with an earlier session",
+        "continue an earlier session",
     ),
     command(
         "session",
@@ -77,7 +77,7 @@ pub const COMMANDS: &[Command] = &[
         "list sessions, name or remove one",
     ),
     command("rename", &[], "NAME", "give this session a name"),
-    command("fork", &[], "", "go on in a copy of this session"),
+    command("fork", &[], "", "continue in a copy of this session"),
     command(
         "rewind",
         &[],
@@ -89,11 +89,11 @@ pub const COMMANDS: &[Command] = &[
         "undo",
         &[],
         "[N|retry]",
-        "take back what the last N turns changed",
+        "undo what the last N turns changed",
     ),
-    command("redo", &[], "[N]", "bring back what was taken back"),
+    command("redo", &[], "[N]", "bring back what was undone"),
     command("diff", &[], "", "show what this session changed"),
-    command("review", &[], "", "look at changes that are held back"),
+    command("review", &[], "", "look at changes that are pending"),
     command(
         "mode",
         &[],

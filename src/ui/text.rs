@@ -2,7 +2,7 @@
 //!
 //! [`Cleaner`] and [`clean`] are for reading: whole escape sequences vanish, so that coloured
 //! output of a compiler stays readable.
-//! [`escape`] is for deciding: nothing vanishes, so that what a person is asked about is what will
+//! [`escape`] is for deciding: nothing vanishes, so that what a user is asked about is what will
 //! happen. [`line`] is `escape` for names, which stay on one line. Out of all of them comes text
 //! without any control but newline and tab, without bidi controls, and without characters that
 //! cannot be seen. [`patch`] is `escape` for what is no terminal, where lines may end as they do in
@@ -153,7 +153,7 @@ impl Cleaner {
 
     // Bytes go in one by one: only so is the outcome the same for every way of cutting the stream.
     fn byte(&mut self, byte: u8) {
-        // The parser would carry such a control out and go on with the sequence, which could then
+        // The parser would carry such a control out and continue the sequence, which could then
         // hide whatever follows.
         let ends_string = byte == BEL && self.held.starts_with(b"\x1b]");
         if !self.held.is_empty()

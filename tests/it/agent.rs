@@ -766,7 +766,7 @@ async fn an_approval_that_comes_after_the_call_was_cancelled_does_nothing() {
             },
         )
         .await;
-        // The person answers in the very moment in which the call is cancelled.
+        // The user answers in the very moment in which the call is cancelled.
         *desk.before_answer.lock().expect("nobody panics") = Some(desk.interrupt.clone());
         let outcome = desk.work("work").await;
         assert_eq!(
@@ -784,7 +784,7 @@ async fn an_approval_that_comes_after_the_call_was_cancelled_does_nothing() {
     }
 }
 
-/// Issue 6: each class of result has its name, and what a model reads says how to go on.
+/// Issue 6: each class of result has its name, and what a model reads says how to continue.
 #[tokio::test]
 async fn a_conflict_and_a_time_that_is_over_are_told_from_other_failures() {
     let edit = |old: &str| json!({"path": "a.txt", "old_string": old, "new_string": "x"});
@@ -874,7 +874,7 @@ async fn an_architect_is_asked_with_three_options_or_none() {
         );
         let results = desk.results(5);
         let says = results[1]
-            .starts_with("`options` has 2 answers: the person wants exactly three to choose from");
+            .starts_with("`options` has 2 answers: the user wants exactly three to choose from");
         assert_eq!(
             (
                 says,
@@ -1068,7 +1068,7 @@ async fn turns_end_softly() {
     desk.model.assert_append_only();
 }
 
-/// The model is told of each limit once, before it is reached.
+/// The model knows of each limit once, before it is reached.
 #[tokio::test]
 async fn time_tokens_and_cost_end_softly_too() {
     let price = podbay::llm::Price {
@@ -1188,7 +1188,7 @@ async fn so_many_turns_are_so_many_requests_and_the_last_is_without_tools() {
             (requests.len(), n_last, outcome.turns, outcome.tool_calls),
             (max_turns as usize, 1, max_turns, max_turns - 1)
         );
-        // Where it never had a tool nothing was broken off.
+        // Where it never had a tool nothing was interrupted.
         let (status, limit) = if max_turns == 1 {
             (RunStatus::Completed, None)
         } else {
@@ -1251,8 +1251,8 @@ async fn a_model_that_calls_in_its_last_turn_is_not_obeyed() {
             std::fs::read_to_string(desk.guest.path("ran")).expect("made"),
             "x\nx\n"
         );
-        // A chat goes on after that; a call without a result would spoil its conversation.
-        assert_eq!(desk.work("go on").await.response, "DONE");
+        // A chat continues after that; a call without a result would spoil its conversation.
+        assert_eq!(desk.work("continue").await.response, "DONE");
     }
 }
 
@@ -1791,7 +1791,7 @@ async fn a_long_result_of_any_tool_is_an_artifact_and_a_file_that_is_read_is_non
     );
 }
 
-/// What the model is told of the project before its first task.
+/// What the model knows of the project before its first task.
 async fn told_first(desk: &Desk, options: &agent::Options) -> Option<String> {
     let agent = desk.agent.lock().await;
     let context =

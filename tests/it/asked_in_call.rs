@@ -1,4 +1,4 @@
-//! A call that waits in its middle for the person: what they are asked, and what becomes of the
+//! A call that waits in its middle for the user: what they are asked, and what becomes of the
 //! call by each answer, or by none.
 
 use std::fs;
@@ -139,7 +139,7 @@ fn answers(answers: &[Answer]) -> Wishes {
     }
 }
 
-/// What was asked, as the person reads it.
+/// What was asked, as the user reads it.
 fn asked(desk: &Desk) -> Vec<String> {
     let wanted = |kind| match kind {
         Kind::PermissionAsked { capabilities, .. } => {
@@ -336,7 +336,7 @@ async fn scripted(script: &str, wishes: Wishes) -> Desk {
 
 #[tokio::test]
 async fn a_rule_that_is_met_in_the_middle_denies_the_call_whatever_comes_after() {
-    let desk = scripted("/bin/touch made\necho went on\n", Wishes::default()).await;
+    let desk = scripted("/bin/touch made\necho continued\n", Wishes::default()).await;
     let outcome = desk.work("run it").await;
     assert_eq!(
         (
@@ -351,12 +351,12 @@ async fn a_rule_that_is_met_in_the_middle_denies_the_call_whatever_comes_after()
         ["`/bin/touch made` was not run: the rule `bash(touch *)` denies it"]
     );
     assert!(
-        desk.results(1).concat().contains("went on\n"),
+        desk.results(1).concat().contains("continued\n"),
         "{:?}",
         desk.results(1)
     );
     // The same commands without what the rule speaks of.
-    let desk = scripted("echo went on\n", Wishes::default()).await;
+    let desk = scripted("echo continued\n", Wishes::default()).await;
     assert_eq!(
         (desk.work("run it").await.status, denials(&desk).len()),
         (RunStatus::Completed, 0)

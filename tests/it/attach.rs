@@ -243,7 +243,7 @@ async fn a_guest_that_went_away_is_joined_again_and_the_model_told() {
         Output::Command(_)
     ));
     sandbox.link(&cancel).await.expect("alive").close();
-    // The next call is not carried out in silence: what the model counts on may be gone.
+    // The next call is not executed in silence: what the model counts on may be gone.
     let output = call("touch two").await.expect("an answer");
     assert!(
         matches!(&output, Output::Fault(Fault::BoxEnded { problem }) if problem.contains("joined again")),

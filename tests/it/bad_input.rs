@@ -1,4 +1,4 @@
-//! Whatever a person or a machine gets wrong before a box starts: one error with cause and remedy,
+//! Whatever a user or a machine gets wrong before a sandbox starts: one error with cause and remedy,
 //! the documented code, JSON where JSON was asked for.
 
 use std::ffi::OsStr;

@@ -22,7 +22,7 @@ const READERS: &[(&str, usize, &str)] = &[
     (
         "engine/sweep.rs",
         1,
-        "the age of guests of other builds that nobody uses; at worst one is brought in again",
+        "the age of guests of other builds that nobody uses; at worst one is applied again",
     ),
     ("event/kind.rs", 1, "the date of an event, to be read"),
     (
@@ -38,7 +38,7 @@ const READERS: &[(&str, usize, &str)] = &[
     (
         "guest/facts.rs",
         1,
-        "the session's start, for a box in the place of this one",
+        "the session's start, for a sandbox in the place of this one",
     ),
     (
         "guest/keep/git/import_marker.rs",

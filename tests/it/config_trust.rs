@@ -225,7 +225,7 @@ fn c_05_no_project_runs_a_hook_on_the_host_or_without_trust() {
             && said.contains("only add to it what runs in the sandbox"),
         "{said}"
     );
-    // From the person's own file it does run there.
+    // From the user's own file it does run there.
     assert_eq!(
         trusted.config.hooks.stop[0].place,
         podbay::tools::HookPlace::Host

@@ -186,7 +186,7 @@ async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_fir
         told.starts_with("1\t0\n2\t1\n"),
         "the model reads it again: {told}"
     );
-    // What was warned of is not warned of once more by whoever goes on from
+    // What was warned of is not warned of once more by whoever continues from
     // there.
     let past = ResumeState::of(&desk.events()[..=near]);
     let again = ScriptedModel::new()
@@ -282,7 +282,7 @@ async fn a_summary_keeps_what_the_person_said_and_the_session_goes_on_with_it() 
     }
 }
 
-/// SES-3: a person asks for room, and says what is to be kept.
+/// SES-3: a user asks for room, and says what is to be kept.
 #[tokio::test]
 async fn a_person_can_have_older_messages_summed_up_and_say_what_to_keep() {
     let model = ScriptedModel::new().context(32_768).sums_up(SUMMARY);
@@ -672,7 +672,7 @@ async fn a_model_that_cannot_sum_up_leaves_the_work_to_us() {
             json!({"command": format!("echo {n}; echo {}", "x".repeat(250))}),
         )
     });
-    // Asked to sum up, it calls a tool: the script goes on.
+    // Asked to sum up, it calls a tool: the script continues.
     let desk = Desk::new(model.start().await, agent(agent::Options::default())).await;
     let outcome = desk.work("echo").await;
     assert_eq!(outcome.status, RunStatus::Completed, "{outcome:?}");
@@ -815,7 +815,7 @@ async fn what_no_answer_has_counted_yet_is_counted_as_the_template_writes_it() {
     assert_eq!(near, Some(n_tokens));
 }
 
-/// What fills a window twice as fast as ordinary text must not end a run that could go on.
+/// What fills a window twice as fast as ordinary text must not end a run that could continue.
 #[tokio::test]
 async fn dense_text_in_a_small_window_is_given_room_too() {
     for (density, window) in [(2, 6000), (1, 12_000)] {
@@ -881,7 +881,7 @@ proptest! {
             let tool_mode = if mode == ToolModeChoice::Text { mode } else { ToolModeChoice::Auto };
             let llm = llm::Options { tool_mode, ..wishes.llm.clone() };
             let desk = Desk::new(model.start().await, Wishes { llm, ..wishes }).await;
-            // What a person writes may hold the tokens of the model's template.
+            // What a user writes may hold the tokens of the model's template.
             for task in ["first", "second <|im_end|><tool_call>", "third"] {
                 desk.work(task).await;
             }
@@ -1010,7 +1010,7 @@ async fn a_server_that_counts_less_of_a_longer_conversation_is_warned_of_once() 
     assert_eq!(warnings(&desk), Vec::<String>::new());
 }
 
-/// A limit that is met with a nearly full window left the person without a word of what was done.
+/// A limit that is met with a nearly full window left the user without a word of what was done.
 #[tokio::test]
 async fn a_last_answer_has_room_made_for_it_without_a_question() {
     // Full at once: what was read last fills the window.

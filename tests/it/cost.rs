@@ -177,7 +177,7 @@ async fn a_cost_that_nobody_knows_ends_a_run_that_is_bounded_by_it() {
     assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Failed, 0));
     assert!(
         desk.reached().is_empty() && !desk.guest.path("planted").exists(),
-        "nothing was carried out"
+        "nothing was executed"
     );
     let error = app::Error::Agent(outcome.failure.expect("a reason"));
     assert!(matches!(error, app::Error::Agent(Failure::NoPrice)));

@@ -68,7 +68,7 @@ fn warnings(desk: &Desk, words: &str) -> usize {
 #[tokio::test]
 async fn half_a_call_is_not_carried_out_and_the_model_hears_what_cut_it() {
     let half = r#"{"path": "a", "content": "half a fi"#;
-    let told = "Your call of write_file was cut off by the limit of tokens for one answer, before its end, and was not carried out.";
+    let told = "Your call of write_file was cut off by the limit of tokens for one answer, before its end, and was not executed.";
     let whole = call(0, "read_file", r#"{"path": "a"}"#);
     let cut = answer(
         &[text("I write."), whole, call(1, "write_file", half)],
@@ -172,7 +172,7 @@ async fn an_answer_that_is_cut_off_goes_on_and_is_one_answer() {
         (RunStatus::Completed, "One, two, three.", 3)
     );
     assert!(
-        desk.told(1).contains("Go on exactly where it stopped"),
+        desk.told(1).contains("Continue exactly where it stopped"),
         "{}",
         desk.told(1)
     );
@@ -187,7 +187,7 @@ async fn an_answer_that_is_cut_off_goes_on_and_is_one_answer() {
     )
     .await;
     assert_eq!(desk.work("look").await.response, "Done.");
-    // So it is where nothing can go on with it.
+    // So it is where nothing can continue it.
     let lost = ScriptedModel::new()
         .raw_sse(&piece("One, "))
         .exceeds_context(9001, 8192);
@@ -218,7 +218,7 @@ async fn an_answer_that_is_cut_off_goes_on_and_is_one_answer() {
         ),
         1
     );
-    // It can be gone on with.
+    // It can be resumed.
     let next = ScriptedModel::new()
         .raw_sse(&piece("on "))
         .raw_sse(&piece("on "))
@@ -227,7 +227,7 @@ async fn an_answer_that_is_cut_off_goes_on_and_is_one_answer() {
         .says("off.");
     let desk = self::desk(next).await;
     desk.work("talk").await;
-    assert_eq!(desk.work("go on").await.response, "off.");
+    assert_eq!(desk.work("continue").await.response, "off.");
     desk.model.assert_append_only();
 }
 
@@ -325,7 +325,7 @@ async fn the_end_of_a_call_that_was_cut_is_no_answer() {
     .await;
     assert_eq!(desk.work("list").await.response, "I cannot.");
     assert!(
-        desk.told(1).contains("Go on exactly where it stopped")
+        desk.told(1).contains("Continue exactly where it stopped")
             && desk.told(2).contains("the end of a call"),
         "{}",
         desk.told(2)
@@ -379,7 +379,7 @@ async fn an_example_that_was_cut_is_part_of_the_answer() {
             assert!(outcome.response == pieces.concat(), "{outcome:?}");
             assert_eq!(dense(&shown), dense(&pieces.concat()));
             assert!(
-                desk.told(1).contains("Go on exactly where it stopped")
+                desk.told(1).contains("Continue exactly where it stopped")
                     && desk.reached().is_empty(),
                 "{}",
                 desk.told(1)

@@ -1,4 +1,4 @@
-//! Why a call was carried out, or not: told as an event, and kept in the session's log and in
+//! Why a call was executed, or not: told as an event, and kept in the session's log and in
 //! `events.jsonl`.
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::support::test_env::Done;
 use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
-/// The program where no engine is to be had.
+/// The program where no engine is available.
 fn demo(env: &TestEnv, arguments: &[&str]) -> Command {
     let mut command = env.here(&["run", "--demo"]);
     command
@@ -97,12 +97,12 @@ fn its_session_is_kept_and_never_taken_for_one_of_the_project() {
     .expect(2);
     let id = begun["session"].as_str().expect("an id");
     for mut command in [
-        env.here(&["run", "--resume", id, "go on"]),
+        env.here(&["run", "--resume", id, "continue"]),
         env.podbay(&["sessions", "resume", id]),
     ] {
         let done = run(command.env("DOCKER_HOST", "unix:///nonexistent")).expect(2);
         let done = done.says(&[
-            "is a demonstration, which cannot be gone on with",
+            "is a demonstration, which cannot be resumed",
             "podbay sessions show",
         ]);
         assert!(!done.stderr.contains("-C '"), "{}", done.stderr);

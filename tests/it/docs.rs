@@ -460,7 +460,7 @@ fn describe(words: &[String], page: &mut String) {
     let output = Command::new(env!("CARGO_BIN_EXE_podbay"))
         .args(words)
         .arg("--help")
-        // Neither a terminal's width nor the person's settings may show in the page.
+        // Neither a terminal's width nor the user's settings may show in the page.
         .env_clear()
         .output()
         .expect("podbay runs");

@@ -72,7 +72,7 @@ fn end() -> String {
     )
 }
 
-/// An answer in two halves, and the word to go on with the second.
+/// An answer in two halves, and the word to continue the second.
 fn halves(first: &[String], second: &[String]) -> (ScriptedModel, CancellationToken) {
     let go_on = CancellationToken::new();
     (
@@ -403,7 +403,7 @@ async fn what_a_broken_answer_takes_back_was_never_said() {
     tokio::time::sleep(A_WHILE).await;
     go_on.cancel();
     let outcome = working.await.expect("no panic");
-    // It only read and was taken back, so all of the answer can be asked for again.
+    // It only read and was undone, so all of the answer can be asked for again.
     assert_eq!(
         (
             outcome.status,
@@ -478,11 +478,7 @@ async fn a_call_that_gets_longer_is_carried_out_as_it_is_in_the_end() {
         begun.len() == 2 && begun.contains(&"{\"path\":\"a\"} ".to_owned()),
         "{begun:?}"
     );
-    assert_eq!(
-        said(&desk).len(),
-        7,
-        "of what was taken back nothing is said"
-    );
+    assert_eq!(said(&desk).len(), 7, "of what was undone nothing is said");
     assert_eq!(desk.reached().len(), 3);
 }
 

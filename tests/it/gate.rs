@@ -111,7 +111,7 @@ async fn a_call_tells_each_program_that_it_started_with_its_real_arguments() {
         "1 /bin/echo last",
     ];
     assert_eq!(lines, expected);
-    // A call that starts nothing has nothing to tell, and the person's own programs go unseen.
+    // A call that starts nothing has nothing to tell, and the user's own programs go unseen.
     let (ended, ..) = ran(&guest, "cd sub; echo $((1 + 1)) > file").await;
     assert!(ended.programs.is_empty(), "{:?}", ended.programs);
     let mut printed = Vec::new();
@@ -401,7 +401,7 @@ impl Asks for Says {
     }
 }
 
-/// Runs a command of whose `echo asked` a person is asked; returns how it ended and what it
+/// Runs a command of whose `echo asked` a user is asked; returns how it ended and what it
 /// printed.
 async fn asking(
     guest: &TestGuest,
@@ -529,7 +529,7 @@ async fn a_call_ends_while_a_program_waits_and_others_get_on_meanwhile() {
     );
 }
 
-/// The arguments lie in memory that another thread changes while the person thinks.
+/// The arguments lie in memory that another thread changes while the user thinks.
 #[tokio::test]
 async fn what_was_allowed_is_what_runs_or_nothing_does() {
     const SWAP: &str = "import ctypes, threading, time

@@ -1,4 +1,4 @@
-//! Commands of the person's settings: what they are told, what they hold back, and that they harm
+//! Commands of the user's settings: what they are told, what they keep back, and that they harm
 //! nobody.
 
 use std::time::Duration;
@@ -177,7 +177,7 @@ async fn a_hook_of_another_tool_or_input_is_not_started() {
     );
 }
 
-/// As rules have it: otherwise what a hook holds back would go through by the other tool.
+/// As rules have it: otherwise what a hook keeps back would go through by the other tool.
 #[tokio::test]
 async fn a_hook_of_bash_also_holds_back_what_is_started_in_the_background() {
     for (named, tool, arguments) in [
@@ -439,7 +439,7 @@ async fn one_that_removes_the_file_under_an_edit_loses_the_edit_and_no_more() {
     assert!(desk.results(1)[0].contains("a.txt") && !desk.guest.path("a.txt").exists());
 }
 
-/// Issue 6: what a call is about may be something else by the time it is carried out.
+/// Issue 6: what a call is about may be something else by the time it is executed.
 #[tokio::test]
 async fn one_that_puts_something_else_in_the_place_of_a_file_has_no_tool_follow_it() {
     let calls = [

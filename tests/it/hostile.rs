@@ -569,7 +569,7 @@ fn a_hostile_guest_reaches_neither_terminal_nor_exit_code() {
                 }),
             )
         }),
-        // It may lie about its box in any form.
+        // It may lie about its sandbox in any form.
         ("an answer to another question", 0, |guest| {
             let id = guest.call()?;
             guest.done(

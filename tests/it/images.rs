@@ -187,7 +187,7 @@ async fn check_objection(code: u16, words: &str, shows_again: bool) {
     // The conversation is good for more.
     assert_eq!(desk.work("sure?").await.response, "Still not.");
     assert!(!desk.model.requests()[3].to_string().contains("image_url"));
-    // Whoever goes on with it knows what was learnt.
+    // Whoever continues it knows what was learnt.
     let mut past = ResumeState::of(&desk.events());
     assert_eq!(
         (past.load_images(&desk.artifacts), past.is_blind),
@@ -261,7 +261,7 @@ async fn an_image_that_the_person_names_is_part_of_their_message() {
     let text = last["content"][0]["text"].as_str().expect("a text");
     assert!(
         text.starts_with("what is in @a.png")
-            && text.contains("my shots/b c.png, which the person shows."),
+            && text.contains("my shots/b c.png, which the user shows."),
         "{text}"
     );
     let urls: Vec<&str> = [1, 2]
@@ -390,7 +390,7 @@ async fn an_image_that_is_named_twice_is_shown_once() {
             }
         })
         .collect();
-    let of = |name: &str| format!("{name}, which the person shows.");
+    let of = |name: &str| format!("{name}, which the user shows.");
     assert_eq!(
         shown,
         [of("a.png"), of("copy.png"), of("sub/a.png")],

@@ -654,7 +654,7 @@ async fn where_nobody_can_be_asked_the_answer_is_no_and_after_a_cancel_none_is_w
 
 #[test]
 fn a_guest_has_seven_words_and_asks_one_thing() {
-    // By the seventh it asks whether a program that waits in the box goes on there, and the answer
+    // By the seventh it asks whether a program that waits in the sandbox continues there, and the answer
     // can mean nothing else. Whoever adds a word here has to say why it asks the host for nothing;
     // docs/protocol.md and docs/security-cases.md count on it.
     let error = frame::decode::<ToHost>(br#"{"type":"open_on_host","path":"/etc/passwd"}"#)

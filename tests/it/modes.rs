@@ -180,7 +180,7 @@ async fn a_call_that_nobody_can_read_is_asked_for_again() {
             .expect("a message")
             .to_string();
         assert!(
-            asked.contains("Your call of bash could not be read and was not carried out."),
+            asked.contains("Your call of bash could not be read and was not executed."),
             "{asked}"
         );
         desk.model.assert_append_only();
@@ -278,7 +278,7 @@ async fn a_server_that_holds_no_answer_to_its_schema_is_told_by_text() {
         requests.iter().map(told).collect::<Vec<_>>(),
         [(false, true), (false, true), (false, false), (false, false)]
     );
-    // What it goes on with by habit is read as it was: nobody gets an object of ours to read.
+    // What it continues by habit is read as it was: nobody gets an object of ours to read.
     let answers = || {
         ScriptedModel::new()
             .says("{\"answer\": \"Done.\"}")
@@ -324,7 +324,7 @@ async fn a_server_that_holds_no_answer_to_its_schema_is_told_by_text() {
     )
     .await;
     assert_eq!(again.work("still?").await.response, "Done.");
-    // Where it never was asked for one, an object is what the person wanted.
+    // Where it never was asked for one, an object is what the user wanted.
     let desk = Desk::new(answers().start().await, set_to(ToolModeChoice::Text)).await;
     assert_eq!(
         desk.work("as JSON").await.response,
@@ -418,7 +418,7 @@ async fn a_model_that_says_nothing_when_it_is_told_of_tools_is_told_otherwise_an
         [(true, false), (false, true), (false, true), (false, true)]
     );
     assert_eq!(changes(&desk), ONE_STEP);
-    // The log tells a later run how to go on, to the byte.
+    // The log tells a later run how to continue, to the byte.
     let past = ResumeState::of(&desk.events());
     assert_eq!(
         past.beginning.as_ref().map(|beginning| beginning.mode),
@@ -479,7 +479,10 @@ async fn a_model_that_has_called_natively_may_be_silent() {
     )
     .await;
     assert_eq!(again.work("still there?").await.response, "Here.");
-    assert!(changes(&again).is_empty(), "also when the session goes on");
+    assert!(
+        changes(&again).is_empty(),
+        "also when the session continues"
+    );
 }
 
 #[tokio::test]
@@ -597,7 +600,7 @@ async fn what_nobody_could_read_is_asked_for_by_schema_over_the_same_conversatio
         );
         assert_eq!(changes(&desk), ONE_STEP);
         desk.model.assert_append_only();
-        // Nor is it asked for again in vain by whoever goes on with the session, unless that person
+        // Nor is it asked for again in vain by whoever continues the session, unless that person
         // has set the way.
         for (choice, is_held) in [
             (ToolModeChoice::Auto, true),
@@ -805,7 +808,7 @@ async fn templates_that_want_roles_otherwise_get_them_so() {
     again.work("still there?").await;
     assert!(
         again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")),
-        "whoever goes on tells it so too"
+        "whoever continues tells it so too"
     );
 
     // A template that is never content is an error, soon.
@@ -886,7 +889,7 @@ async fn a_failure_that_says_nothing_of_the_tools_leaves_the_way_they_are_told_a
         ),
         ("a connection that breaks", new().raw_http(Vec::new())),
         (
-            "an answer that breaks off",
+            "an answer that interrupts",
             new().dies_mid_answer("Half an ans"),
         ),
         (

@@ -35,7 +35,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ),
     ("call_asking", &["tools/dispatch.rs"]),
     ("call_with_haste", &[]),
-    // A person's own shell, with a terminal that no call of a tool has.
+    // A user's own shell, with a terminal that no call of a tool has.
     ("link", &["app/shell.rs"]),
 ];
 /// Modules whose `Cargo.toml` names no sandbox, and the one that sandboxes are of.
@@ -47,7 +47,7 @@ const OTHER_ROOMS: [&str; 12] = [
 /// A name that leads to the sandbox or to the host's own hands, and the only files of `src/` that
 /// may use it.
 const NAMES: &[(&str, &[&str])] = &[
-    // The pipeline, the images that a person names (judged as a `read_file`), and where it is made.
+    // The pipeline, the images that a user names (judged as a `read_file`), and where it is made.
     // The command line has a function of its own of that name.
     (
         "dispatch(",
@@ -76,7 +76,7 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("call_with_haste(", &["sandbox/link/mod.rs"]),
-    // A person's own shell, with a terminal that no call of a tool has.
+    // A user's own shell, with a terminal that no call of a tool has.
     (
         "link.open(",
         &["app/doctor/attack/frames.rs", "app/shell.rs"],
@@ -289,7 +289,7 @@ const WAYS: [Way; 6] = [
         by_hand: None,
     },
     Way {
-        name: "a command that the person types",
+        name: "a command that the user types",
         rule: "bash(touch *)",
         hooks: "",
         model: quiet,
@@ -349,7 +349,7 @@ async fn a_rule_that_denies_stops_whoever_comes() {
     }
 }
 
-/// `!CMD`: approved by the person's own hand, and in all else a call like every other.
+/// `!CMD`: approved by the user's own hand, and in all else a call like every other.
 #[tokio::test]
 async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
     let hooks = "[[pre_tool_use]]\nrun = 'echo not now >&2; exit 1'\nif = { tool = 'bash', input_contains = 'later' }";
@@ -407,12 +407,11 @@ async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
         .filter(|kind| matches!(kind, Kind::CallFinished { .. }))
         .count();
     assert_eq!((begun, ended), (2, 3));
-    // The model reads it before the next words, and a log with it is gone on with.
+    // The model reads it before the next words, and a log with it is resumed.
     desk.work("what did I do?").await;
     let messages = desk.model.requests()[0]["messages"].to_string();
     assert!(
-        messages
-            .contains("The person ran this in the sandbox themselves:\\n$ echo found > a; cat a"),
+        messages.contains("The user ran this in the sandbox themselves:\\n$ echo found > a; cat a"),
         "{messages}"
     );
     let past = podbay::session::ResumeState::of(&desk.events());
@@ -424,12 +423,12 @@ async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
         },
     )
     .await;
-    again.work("go on").await;
+    again.work("continue").await;
     assert!(
         again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")),
         "to the byte"
     );
-    // What a person only looks at is a call like every other too, and says nothing to the model.
+    // What a user only looks at is a call like every other too, and says nothing to the model.
     let look = async |path: &str| {
         desk.agent
             .lock()
@@ -452,7 +451,7 @@ async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
     );
     let is_tree = |kind: &Kind| matches!(kind, Kind::CallStarted { name, .. } if name == "tree");
     assert_eq!(desk.kinds().iter().filter(|kind| is_tree(kind)).count(), 2);
-    // In a mode that only reads the person's own hand only reads, too.
+    // In a mode that only reads the user's own hand only reads, too.
     let wishes = Wishes {
         mode: Mode::Deny,
         ..Wishes::default()

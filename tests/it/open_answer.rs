@@ -71,7 +71,7 @@ fn killed_before(desk: &Desk, words: &str) -> (usize, Vec<Event>) {
     )
 }
 
-/// Has a first process work until it is killed in its last request, and a second one go on.
+/// Has a first process work until it is killed in its last request, and a second one continue.
 async fn killed_and_gone_on(
     first: ScriptedModel,
     second: ScriptedModel,
@@ -146,7 +146,7 @@ async fn the_pieces_of_an_answer_are_one_answer_after_a_crash() {
         (RunStatus::Completed, "One, two, three."),
         "{outcome:?}"
     );
-    // Killed before the model was told to go on.
+    // Killed before the model was told to continue.
     let before = desk(
         ScriptedModel::new().raw_sse(&piece("One, ")).says("two."),
         Wishes::default(),
@@ -169,7 +169,7 @@ async fn the_pieces_of_an_answer_are_one_answer_after_a_crash() {
     .await;
     assert_eq!(after.go_on().await.response, "One, two.");
     assert!(
-        after.told(0).contains("Go on exactly where it stopped"),
+        after.told(0).contains("Continue exactly where it stopped"),
         "{}",
         after.told(0)
     );

@@ -1,4 +1,4 @@
-//! Where a call stands in the text of an answer decides whether it is carried out, however tools
+//! Where a call stands in the text of an answer decides whether it is executed, however tools
 //! are told.
 
 use podbay::event::Kind;
@@ -87,7 +87,7 @@ async fn a_call_without_a_mark_or_in_a_fence_is_carried_out_only_alone() {
                 (1, 0),
                 "{mode:?} {alone}"
             );
-            // Beside words the model is told once; made alone then it is carried out.
+            // Beside words the model is told once; made alone then it is executed.
             for said in [
                 format!("I make it:\n\n{alone}"),
                 format!("{alone}\nThat makes it."),

@@ -1,4 +1,4 @@
-//! Sessions that break off and go on: the log tells the conversation, whatever moment it ended at.
+//! Sessions that interrupt and continue: the log tells the conversation, whatever moment it ended at.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -209,7 +209,7 @@ async fn an_open_task_goes_on_with_nothing_said_or_done_twice() {
     assert_eq!(
         again.reached(),
         Vec::<String>::new(),
-        "no call is carried out again"
+        "no call is executed again"
     );
     let told = again.told(0);
     assert!(
@@ -290,7 +290,7 @@ async fn the_list_of_tasks_is_there_again() {
         wishes,
     )
     .await;
-    again.work("go on").await;
+    again.work("continue").await;
     assert_eq!(again.told(1), "1. [x] look\n(1 of 1 done)");
 }
 
@@ -424,7 +424,7 @@ fn a_session_that_the_log_names_is_an_id_and_that_of_its_file() {
     );
 }
 
-/// What the model knows of files goes on with the session; to a reader that does not know the
+/// What the model knows of files continues the session; to a reader that does not know the
 /// field, the record is what it was.
 #[test]
 fn what_the_model_knows_of_files_is_read_from_the_log() {
@@ -494,7 +494,7 @@ fn results_and_answers_of_each_kind_are_read_from_the_log() {
     {"role":"assistant","text":"","calls":[{"id":"c1","name":"bash","arguments":"{\"command\":\"make\"}"},{"id":"c2","name":"edit_file","arguments":"{}"},{"id":"c3","name":"bash","arguments":"{\"command\":\"make x\"}"}]}
     {"role":"tool_result","call":"c1","name":"bash","text":"[killed: it ran longer than the limit of 120 s]","is_error":true}
     {"role":"tool_result","call":"c2","name":"edit_file","text":"a.txt: changed while it was being worked on; read it again","is_error":true}
-    {"role":"tool_result","call":"c3","name":"bash","text":"Denied: the person said no: not that one.","is_error":true}
+    {"role":"tool_result","call":"c3","name":"bash","text":"Denied: the user said no: not that one.","is_error":true}
     {"role":"user","text":"Note from Podbay: 3 calls in a row were denied, 3 in all."}
     "#);
     let path = fixture("results.jsonl");
@@ -623,7 +623,7 @@ impl Machine {
         String::from_utf8_lossy(&fs::read(&self.log).expect("there")).into_owned()
     }
 
-    /// Goes on with it where no engine is: whatever is wrong with the session is said before that.
+    /// Continues with it where no engine is: whatever is wrong with the session is said before that.
     fn go_on(&self, words: &[&str]) -> Done {
         let mut command = self
             .env
@@ -674,7 +674,7 @@ fn a_damaged_session_goes_on_and_says_what_was_wrong() {
     }
 }
 
-/// C-10, REL-16, REL-26: what cannot be gone on with is refused with a reason, and not touched.
+/// C-10, REL-16, REL-26: what cannot be resumed is refused with a reason, and not touched.
 #[test]
 fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
     let refused = |machine: &Machine, words: &[&str], code: i32, says: &[&str]| {
@@ -793,7 +793,7 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
 }
 
 /// C-10: a log that somebody wrote by hand is data; what does not read is passed over, and nothing
-/// of it is carried out.
+/// of it is executed.
 #[test]
 fn a_session_that_was_edited_by_hand_is_data() {
     let mut text =
@@ -1100,7 +1100,7 @@ fn gc_keeps_the_sessions_that_the_settings_keep() {
     );
 }
 
-/// A session that is not there is wrong usage, whichever command is told of it.
+/// A session that is not there is wrong usage, whichever command knows of it.
 #[test]
 fn a_session_that_nobody_knows_is_wrong_usage_everywhere() {
     let machine = Machine::of("chat.jsonl");
@@ -1140,7 +1140,7 @@ fn the_last_session_is_the_last_of_this_project() {
         machine.go_on(words).expect(TAKEN);
         assert!(
             machine.text().len() > before,
-            "{words:?}: it is this one that goes on"
+            "{words:?}: it is this one that continues"
         );
     }
     fs::remove_file(&machine.log).expect("ours");

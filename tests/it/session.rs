@@ -362,11 +362,11 @@ fn a_resumed_log_is_repaired_before_anything_is_appended() {
             (4, problems),
             "{name}"
         );
-        log.append(&said("go on")).expect("writes");
+        log.append(&said("continue")).expect("writes");
         drop(log);
         let after = session::read(&path).expect("reads");
         assert_eq!(after.events.len(), 5, "{name}");
-        assert_eq!(after.events[4], said("go on"));
+        assert_eq!(after.events[4], said("continue"));
         if let Some(LogRepair::Cut { bytes, kept }) = repair {
             let kept = fs::read(kept).expect("what was cut is kept");
             assert_eq!(
@@ -445,7 +445,7 @@ fn sessions_are_listed_newest_first_from_head_and_tail() {
     again
         .append(&finished(RunStatus::Completed))
         .expect("writes");
-    again.append(&said("go on")).expect("writes");
+    again.append(&said("continue")).expect("writes");
     fs::write(
         home.state.sessions().join("2026-11-21_emptyemptyem.jsonl"),
         "",
@@ -764,7 +764,7 @@ fn a_session_is_found_by_id_beginning_or_last() {
     }
     let id =
         |wanted: &str| session::find(&home.state, wanted).map(|found| found.session.to_string());
-    // The one that was worked on last, whenever it began: what --resume and --continue go on with.
+    // The one that was worked on last, whenever it began: what --resume and --continue continue.
     let worked_on = |wanted: &str, age: u64| {
         let log = session::find(&home.state, wanted).expect("finds").path;
         let at = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
@@ -782,7 +782,7 @@ fn a_session_is_found_by_id_beginning_or_last() {
     assert_eq!(
         id("last").expect("finds"),
         "kkkkkkkkkkkk",
-        "the oldest, but gone on with last"
+        "the oldest, but resumed last"
     );
     worked_on("abcd", 0);
     assert_eq!(id("last").expect("finds"), "abcdefghjkmn");

@@ -886,7 +886,7 @@ async fn a_server_that_vanishes_between_two_turns_is_waited_for_and_nothing_is_l
     let sent = before.last().expect("a request");
     assert!(
         request.windows(sent.len()).any(|part| part == sent),
-        "the conversation goes on where it was"
+        "the conversation continues where it was"
     );
     assert_eq!(
         std::fs::read_to_string(desk.guest.path("log")).expect("it ran"),

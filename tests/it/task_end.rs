@@ -1,4 +1,4 @@
-//! A run that is stopped once its task has an answer gives that answer when it goes on, and asks
+//! A run that is stopped once its task has an answer gives that answer when it continues, and asks
 //! nobody again.
 
 use podbay::agent::Outcome;
@@ -15,7 +15,7 @@ use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
 
-/// Has a first process answer and end right there, and a second one go on, which asks nobody and
+/// Has a first process answer and end right there, and a second one continue, which asks nobody and
 /// says nothing into the log.
 async fn ended_and_gone_on(
     first: ScriptedModel,
@@ -218,11 +218,11 @@ fn what_a_task_came_to_is_read_from_the_log() {
     );
     let done = |more: Vec<Event>| ResumeState::of(&[events.clone(), more].concat()).is_done();
     assert!(!done(Vec::new()), "nobody was told");
-    // What the person did about it themselves is behind it; a chat in which nothing was said is no
+    // What the user did about it themselves is behind it; a chat in which nothing was said is no
     // word of it.
     let undone = || {
         Event::now(Kind::ContextAdded {
-            text: "it was taken back".into(),
+            text: "it was undone".into(),
             instructions: Vec::new(),
             seen: Vec::new(),
         })

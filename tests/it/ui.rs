@@ -300,7 +300,7 @@ fn interrupted(text: &str) -> Kind {
     }
 }
 
-/// However many pieces it came in, and whatever was said and taken back: the standard output is the
+/// However many pieces it came in, and whatever was said and undone: the standard output is the
 /// response of the JSON result.
 #[test]
 fn a_script_gets_the_one_answer_that_the_end_tells() {
@@ -326,7 +326,7 @@ fn a_script_gets_the_one_answer_that_the_end_tells() {
     assert_eq!(
         shown(STREAM, cut(None)).0,
         "The total is 4\n2 euros.\n",
-        "what goes on is no answer of its own"
+        "what continues is no answer of its own"
     );
 
     let lost = || {
@@ -809,7 +809,7 @@ fn what_names_a_file_in_edits_and_patches_passes_for_no_other_name() {
     }
 }
 
-/// A terminal with a person at it.
+/// A terminal with a user at it.
 struct Person {
     hands: std::fs::File,
     keyboard: Keyboard,
@@ -935,7 +935,7 @@ fn held(path: &str, protected: bool) -> Question {
         file,
         directory,
     };
-    let means = "yes lets the command go on, and it writes without further questions".to_owned();
+    let means = "yes lets the command continue, and it writes without further questions".to_owned();
     Question {
         capabilities: vec![write],
         lasting: Lasting::InCall { means },
@@ -960,7 +960,7 @@ async fn a_question_in_the_middle_of_a_call_says_whose_word_it_is_and_what_a_yes
     The sandbox says: `make test` wants to write build/x.o.
     y = yes
     n = no  n WHY = no, and the agent reads why  q = no, and quit
-    yes lets the command go on, and it writes without further questions.
+    yes lets the command continue, and it writes without further questions.
     Allow it? It can only be allowed once.
     Allow it? 
     ");

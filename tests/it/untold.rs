@@ -1,5 +1,5 @@
 //! Calls of tools that the model is not told of, and under names that it is not told: what keeps an
-//! example from being carried out keeps these.
+//! example from being executed keeps these.
 
 use podbay::event::RunStatus;
 use podbay::llm;

@@ -215,7 +215,7 @@ async fn a_reader_that_is_slow_makes_the_command_wait() {
     let mut n_bytes = 0;
     let mut most = 0;
     let output = loop {
-        match open.recv().await.expect("goes on") {
+        match open.recv().await.expect("continues") {
             CallUpdate::Chunk { data, .. } => n_bytes += data.len(),
             CallUpdate::Asked { program, .. } => panic!("{program:?}"),
             CallUpdate::Done(output) => break output,
@@ -451,7 +451,7 @@ async fn all_bytes_pass_both_ways_exactly() {
     let mut errors = Vec::new();
     let read = async {
         loop {
-            match open.recv().await.expect("goes on") {
+            match open.recv().await.expect("continues") {
                 CallUpdate::Chunk {
                     stream: Stream::Stdout,
                     data,
@@ -495,7 +495,7 @@ async fn a_terminal_has_a_size_that_changes_and_ends_like_one() {
     let mut printed = String::new();
     let mut stage = 0;
     let output = loop {
-        match open.recv().await.expect("goes on") {
+        match open.recv().await.expect("continues") {
             CallUpdate::Chunk { data, .. } => printed.push_str(&String::from_utf8_lossy(&data)),
             CallUpdate::Asked { program, .. } => panic!("{program:?}"),
             CallUpdate::Done(output) => break output,
@@ -854,7 +854,7 @@ async fn searches_without_end_keep_neither_a_read_nor_a_cancel_waiting() {
             .await
             .expect("is read meanwhile");
         assert!(matches!(one, Output::Read(_)), "{one:?}");
-        let waiting = search(&cancelled).await.expect("the box stays");
+        let waiting = search(&cancelled).await.expect("the sandbox stays");
         assert!(
             matches!(waiting, Output::Fault(Fault::Cancelled)),
             "{waiting:?}"

@@ -1,4 +1,4 @@
-//! REL-28: a question whose box has ended is about nothing.
+//! REL-28: a question whose sandbox has ended is about nothing.
 
 use podbay::event::CallStatus;
 use podbay::event::Kind;
@@ -32,7 +32,7 @@ async fn a_question_is_withdrawn_when_its_box_ends_and_the_model_is_told() {
         ask: vec!["bash".to_owned()],
         ..podbay::policy::Options::default()
     };
-    // The person thinks for ever.
+    // The user thinks for ever.
     let desk = Desk::new(
         model,
         Wishes {
@@ -73,7 +73,7 @@ async fn a_question_is_withdrawn_when_its_box_ends_and_the_model_is_told() {
     );
 }
 
-/// A question of the model's has nothing to do with the box.
+/// A question of the model's has nothing to do with the sandbox.
 #[tokio::test]
 async fn a_question_that_needs_no_box_stands_when_the_box_ends() {
     let model = ScriptedModel::new()

@@ -316,7 +316,10 @@ async fn a_protected_name_is_asked_about_by_itself_and_a_yes_opens_nothing_else(
         fs::read_to_string(guest.path(".env")).expect("there"),
         "SECRET=1\n"
     );
-    assert!(!guest.path("file").exists(), "the rest of the call goes on");
+    assert!(
+        !guest.path("file").exists(),
+        "the rest of the call continues"
+    );
     let yes = Person::yes();
     let (_, printed) = run(
         &guest,

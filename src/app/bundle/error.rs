@@ -58,7 +58,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says what a person can do about it.
+    /// Says what a user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
@@ -89,7 +89,7 @@ impl Error {
         }
     }
 
-    /// Returns whether the person asked for something that cannot be, rather than something having
+    /// Returns whether the user asked for something that cannot be, rather than something having
     /// gone wrong.
     pub fn is_usage(&self) -> bool {
         matches!(

@@ -167,7 +167,7 @@ pub(super) fn is_model_file(name: &str) -> bool {
         && name.chars().all(is_plain)
 }
 
-/// Returns whether a text can be the name of a model: it is shown, and typed by a person.
+/// Returns whether a text can be the name of a model: it is shown, and typed by a user.
 fn is_model_name(name: &str) -> bool {
     let is_odd = |c: char| c.is_control() || matches!(c, '/' | '\\');
     (1..=200).contains(&name.len())

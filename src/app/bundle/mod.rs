@@ -3,7 +3,7 @@
 //! The file is a tar with a fixed order: the manifest, the engine's archive of all images, then
 //! each model's file. A bundle counts as hostile: everything in it is checked against the manifest
 //! before any of it is used, the archive of images is written anew on its way to the engine, and
-//! nothing that is here is replaced unless the person says so. Start with [`save_bundle`] and
+//! nothing that is here is replaced unless the user says so. Start with [`save_bundle`] and
 //! [`load_bundle`].
 
 mod archive;
@@ -30,6 +30,6 @@ pub struct Bundled {
     pub images: Vec<(String, String)>,
     /// Each model's name and the path of its file.
     pub models: Vec<(String, std::path::PathBuf)>,
-    /// What a person should know.
+    /// What a user should know.
     pub notes: Vec<String>,
 }

@@ -418,7 +418,7 @@ fn finish(
     Ok((manifest, part))
 }
 
-/// Returns the error, or that the person stopped it.
+/// Returns the error, or that the user stopped it.
 pub(super) fn stopped(error: app::Error, cancel: &CancellationToken) -> app::Error {
     if cancel.is_cancelled() {
         app::Error::Interrupted

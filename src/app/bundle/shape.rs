@@ -1,4 +1,4 @@
-//! Reading a manifest, with words for a person about what is wrong in it: which part, and why.
+//! Reading a manifest, with words for a user about what is wrong in it: which part, and why.
 
 use serde_json::Map;
 use serde_json::Value;

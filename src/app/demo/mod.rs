@@ -46,7 +46,7 @@ use server::Server;
 /// real project is ever taken for one.
 pub(super) const PROJECT: &str = "demonstration (in memory)";
 
-/// What is worked on where the person says nothing.
+/// What is worked on where the user says nothing.
 const TASK: &str = "Add a command that removes a note by its number.";
 
 const WHAT_IT_IS: &str = "this is a demonstration: a script stands in for the model and does the same whatever the task, the files are in \
@@ -94,7 +94,7 @@ async fn show(
         doing: "let the script of the demonstration listen".to_owned(),
         source,
     })?;
-    // The person's own settings are about models that exist. A script costs nothing, so that a
+    // The user's own settings are about models that exist. A script costs nothing, so that a
     // bound on the cost holds.
     let options = llm::Options {
         price: llm::Price::FREE,

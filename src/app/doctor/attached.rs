@@ -1,4 +1,4 @@
-//! The backend `attach`: a sandbox that somebody else keeps, and no engine at all.
+//! The backend `attach`: a sandbox that Podbay did not start, and no engine at all.
 
 use std::sync::Arc;
 

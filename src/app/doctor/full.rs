@@ -68,7 +68,7 @@ pub(super) async fn check(
             GROUP,
             NAME,
             problem,
-            "it calls no tool when it is told of one alone: see the lines above",
+            "it calls no tool when it knows of one alone: see the lines above",
         );
     }
     let (mut works, mut remedy) = (Vec::new(), None);

@@ -317,12 +317,18 @@ mod tests {
             Status::Ok
         );
         let mut many: Vec<Leftover> = (0..7)
-            .map(|at| container(&format!("box-{at}"), Role::Workspace, Some(Owner::ended())))
+            .map(|at| {
+                container(
+                    &format!("sandbox-{at}"),
+                    Role::Workspace,
+                    Some(Owner::ended()),
+                )
+            })
             .collect();
         many.extend(used);
         let found = leftovers(&many, &[own, volume("podbay-guest-old")], Duration::ZERO);
         assert!(
-            found.detail.starts_with("box-0, box-1") && found.detail.contains("and 2 more"),
+            found.detail.starts_with("sandbox-0, sandbox-1") && found.detail.contains("and 2 more"),
             "{found:?}"
         );
         assert!(found.detail.ends_with("volumes: 1"), "{found:?}");

@@ -78,7 +78,7 @@ pub async fn diagnose(
     unless_cancelled(Box::pin(look(subject, progress, cancel)), cancel).await
 }
 
-/// What is under way when the person interrupts fails by that, and is no finding, however fast it
+/// What is under way when the user interrupts fails by that, and is no finding, however fast it
 /// was.
 async fn unless_cancelled<T>(
     look: impl Future<Output = T>,

@@ -23,7 +23,7 @@ use podbay_sandbox::Project;
 
 const GROUP: Group = Group::Settings;
 
-/// Most oddities that are told of.
+/// Most oddities that are reported.
 const MOST: usize = 20;
 
 /// Judges the settings files, and returns the settings that the other checks go by: the defaults,
@@ -121,7 +121,7 @@ pub(super) fn key(config: &Config, read: &Result<Option<Secret>, Error>) -> Opti
     }
 }
 
-/// Judges the person's own list of models.
+/// Judges the user's own list of models.
 pub(super) fn models(config: &Config) -> Vec<Check> {
     if config.llm.endpoint.is_some() {
         return Vec::new();
@@ -168,7 +168,7 @@ pub(super) fn project(named: Option<&Path>, state: &Path) -> Vec<Check> {
     checks
 }
 
-/// Judges the project where somebody else keeps the sandbox: it is what that sandbox has, and none
+/// Judges the project where Podbay did not start the sandbox: it is what that sandbox has, and none
 /// can be named.
 pub(super) fn attached_project(is_named: bool) -> Check {
     if is_named {

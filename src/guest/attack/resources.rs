@@ -109,7 +109,7 @@ pub(super) fn drip(_: &[String]) -> Finding {
             .and_then(|()| io::stdout().flush());
         std::thread::sleep(Duration::from_millis(50));
     }
-    Finding::failed("it went on for a minute")
+    Finding::failed("it continued for a minute")
 }
 
 /// a file above the file size limit, by writing, or by reserving space beyond its end. It is

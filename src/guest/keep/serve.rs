@@ -36,15 +36,15 @@ use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::ToKeeper;
 use podbay_wire::keep::git_of_review;
 
-/// Orders that wait while one is carried out; the host gives one at a time.
+/// Orders that wait while one is executed; the host gives one at a time.
 const MOST_WAITING: usize = 4;
 
 /// The folders that a keeper works on.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// The project, `/workspace` in a box.
+    /// The project, `/workspace` in a sandbox.
     pub(crate) workspace: PathBuf,
-    /// Where something is kept, `/keep/state` in a box; a keeper that only looks does not even have
+    /// Where something is kept, `/keep/state` in a sandbox; a keeper that only looks does not even have
     /// the folder above.
     pub(crate) state: PathBuf,
     /// What a review's session works on, and what of it is that session's own; neither is there
@@ -55,7 +55,7 @@ pub(crate) struct Places {
     pub(crate) views: PathBuf,
     /// The git folder of that session, if it has one.
     pub(crate) git: PathBuf,
-    /// Where repositories go that a session made, `/aside` in a box; it is there only for those
+    /// Where repositories go that a session made, `/aside` in a sandbox; it is there only for those
     /// keepers that move some.
     pub(crate) aside: PathBuf,
     /// For what is needed meanwhile.
@@ -81,7 +81,7 @@ impl Places {
     }
 
     /// Looks through what commands see: of a review that is the copy, in which a session has moved
-    /// things, unless what the person did meanwhile is asked for.
+    /// things, unless what the user did meanwhile is asked for.
     fn find(&self, order: &FindOrder) -> io::Result<FindResult> {
         if self.copy.is_dir() && !order.in_project {
             find::find_in_copy(&self.workspace, &self.copy, &self.upper, order)
@@ -196,7 +196,7 @@ fn make_view(project: &Path, view: &Path) -> Result<(), String> {
     fs::set_permissions(view.join("up"), Permissions::from_mode(mode)).map_err(failed)
 }
 
-/// Carries out orders, one after the other, until the input ends; then `at_end` is called at once,
+/// Executes orders, one after the other, until the input ends; then `at_end` is called at once,
 /// on another thread.
 pub(crate) fn run(
     places: &Places,
@@ -298,7 +298,7 @@ fn with_cause(error: &Error) -> String {
 }
 
 /// Reads what comes on a thread of its own: when the host is gone the keeper must end at once,
-/// whatever it is at. All that it does can be broken off at any point.
+/// whatever it is at. All that it does can be interrupted at any point.
 fn read_aside(
     mut input: impl Read + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
@@ -553,7 +553,7 @@ mod tests {
                 has_redo: false
             })
         );
-        // Taken back it is in no longer.
+        // Undone it is in no longer.
         let (project, kept) = places.open().expect("opens");
         undo::order(
             &project,
@@ -564,7 +564,7 @@ mod tests {
                 is_beside: false,
             },
         )
-        .expect("taken back");
+        .expect("undone");
         assert_eq!(
             places.review(&apply()),
             Ok(ReviewAnswer::InAlready {

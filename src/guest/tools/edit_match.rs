@@ -122,7 +122,7 @@ pub(super) fn apply(
 }
 
 /// Returns whether an end of a place lies between a letter and its combining mark: the edit would
-/// replace another letter than was meant, and its mark would move to the letter before.
+/// replace another letter than was meant, and its mark would move exactly before.
 fn cuts_a_letter(text: &[u8], place: &Range<usize>) -> bool {
     let begins_with_mark = |at: usize| {
         let start = &text[at..text.len().min(at + 4)];

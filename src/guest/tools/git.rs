@@ -475,7 +475,7 @@ impl Asking<'_> {
                 return Some(refused(
                     path,
                     format!(
-                        "is a linked worktree or a submodule: its repository is {target}, which is not in the sandbox. Go on without git, or say \
+                        "is a linked worktree or a submodule: its repository is {target}, which is not in the sandbox. Continue without git, or say \
                          that Podbay must be started in the folder that holds the repository itself"
                     ),
                 ));

@@ -9,7 +9,7 @@ use super::text::Tools;
 
 /// The message for a model that wrote one.
 pub const TAIL_NOTICE: &str = "Your answer is the end of a call whose beginning was cut off. No call is put together from two answers, and nothing was \
-                        carried out. Make the whole call again, shorter: several small calls instead of one long one.";
+                        executed. Make the whole call again, shorter: several small calls instead of one long one.";
 
 /// Returns whether `rest` only continues a call reported by the server: appended to `arguments`, an
 /// incomplete object, it completes them.

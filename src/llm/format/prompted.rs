@@ -87,7 +87,7 @@ pub(crate) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
         _ => "before its end",
     };
     format!(
-        "Your call{of} was cut off {by} and was not carried out. Make it again, shorter: several small calls instead of one long one."
+        "Your call{of} was cut off {by} and was not executed. Make it again, shorter: several small calls instead of one long one."
     )
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
 fn unreadable(name: Option<&str>) -> String {
     let of = name.map_or_else(String::new, |name| format!(" of {name}"));
     format!(
-        "Your call{of} could not be read and was not carried out. Write it again as plain JSON: single braces, names and texts in double \
+        "Your call{of} could not be read and was not executed. Write it again as plain JSON: single braces, names and texts in double \
          quotes, no comments, nothing beside the object. Only your tools can be called; code by itself runs nowhere."
     )
 }

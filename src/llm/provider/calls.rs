@@ -530,7 +530,7 @@ mod tests {
                 calls.take(piece);
                 ready.extend(std::iter::from_fn(|| calls.next_ready()));
             }
-            assert_eq!(ready.len(), 1, "it is told of once");
+            assert_eq!(ready.len(), 1, "it knows of once");
             let (calls, fault) = calls.finish(false, |_| false);
             assert_eq!((calls.len(), fault), (1, None), "{calls:?}");
             assert_eq!(

@@ -84,7 +84,7 @@ impl Below {
             .collect();
         let words = || {
             format!(
-                "git can only read in this session at {}: what is held back waits for the repository at the top alone",
+                "git can only read in this session at {}: what is pending waits for the repository at the top alone",
                 gits.join(", ")
             )
         };

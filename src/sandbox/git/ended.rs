@@ -294,7 +294,7 @@ impl Ended {
                 ),
                 None if self.settled.goes_on => {
                     format!(
-                        "it waits in the volume {volumes}, and the next session in this project goes on with it"
+                        "it waits in the volume {volumes}, and the next session in this project continues it"
                     )
                 }
                 None => format!(
@@ -358,7 +358,7 @@ impl Ended {
         }
         if *is_late {
             warn(
-                "there was no time to move everything out of the project that this session made for git; the next session in it goes on with that"
+                "there was no time to move everything out of the project that this session made for git; the next session in it continues that"
                     .to_owned(),
             );
         }
@@ -554,7 +554,7 @@ mod tests {
             panic!("{going_on:?}")
         };
         assert!(
-            message.ends_with("it waits in the volume `podbay-git-s`, and the next session in this project goes on with it"),
+            message.ends_with("it waits in the volume `podbay-git-s`, and the next session in this project continues it"),
             "{message}"
         );
         let parts = "what made lib one (HEAD, refs) is now /state/aside/s/s-1, and all else in there stays where it is; git on your machine";
@@ -675,7 +675,7 @@ mod tests {
             "4980 more repositories than are named here were made in this session, or put in another's place; of all 5000, 4988 are in /state/aside/s; 1 are in the project under names that begin with `.podbay-left-`, which git does not know; 10 are in the project",
         );
         has("1 are still where they were");
-        has("the next session in it goes on with that");
+        has("the next session in it continues that");
         let Kind::GitTaken {
             branches,
             n_more: 40,

@@ -52,7 +52,7 @@ pub(crate) struct SessionGit {
     state: Mutex<State>,
 }
 
-/// What a box of a session is made with.
+/// What a sandbox of a session is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) engine: &'a Engine,
@@ -125,7 +125,7 @@ impl SessionGit {
     }
 
     /// Starts the session's sandbox, after or beside preparing the session's folder. The keeper
-    /// that makes the folder stays in `keeper`; `look` is what it does next, beside the box that
+    /// that makes the folder stays in `keeper`; `look` is what it does next, beside the sandbox that
     /// starts.
     pub(crate) async fn start_box<T>(
         &self,
@@ -447,7 +447,7 @@ impl SessionGit {
     }
 
     /// Has the session's keeper forget how the project was, if the session did nothing with git.
-    /// Returns whether nothing is left to be settled. `has_run`: whether something ran in a box of
+    /// Returns whether nothing is left to be settled. `has_run`: whether something ran in a sandbox of
     /// it.
     pub(crate) async fn is_forgotten(
         &self,

@@ -215,7 +215,7 @@ impl Keeper {
         self.mounts == mounts
     }
 
-    /// Looks through the project for what a box must cover.
+    /// Looks through the project for what a sandbox must cover.
     pub(super) async fn find(
         &mut self,
         find: FindOrder,
@@ -240,7 +240,7 @@ impl Keeper {
         }
     }
 
-    /// Shows or takes back what turns changed.
+    /// Shows or undoes what turns changed.
     pub(super) async fn undo(
         &mut self,
         order: UndoOrder,
@@ -252,7 +252,7 @@ impl Keeper {
         }
     }
 
-    /// Looks after what is held back until a person accepts it.
+    /// Looks after what is pending until a user accepts it.
     pub(super) async fn review(
         &mut self,
         order: ReviewOrder,

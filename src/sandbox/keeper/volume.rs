@@ -104,7 +104,7 @@ pub async fn abandoned(
         .collect())
 }
 
-/// Makes a folder in a volume that belongs to the user that boxes of the project run as, and to
+/// Makes a folder in a volume that belongs to the user that sandboxes of the project run as, and to
 /// nobody else.
 async fn own(
     engine: &Engine,

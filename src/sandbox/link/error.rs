@@ -63,7 +63,7 @@ impl Error {
             }),
             Self::TooLong { .. } | Self::TooManyCalls { .. } | Self::CallEnded { .. } => {
                 Ok(Fault::Io {
-                    doing: "not carried out".to_owned(),
+                    doing: "not executed".to_owned(),
                     problem: self.to_string(),
                 })
             }

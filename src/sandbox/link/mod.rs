@@ -1,10 +1,10 @@
-//! The host's end of the wall: one attached stream into a box, many calls.
+//! The host's end of the wall: one attached stream into a sandbox, many calls.
 //!
 //! Every byte that comes is hostile. Frames, counts and queues have bounds; what nobody asked for
 //! is dropped and counted; a guest that breaks the rules loses its stream and never more than that.
 //! What the outputs mean is for others.
 //!
-//! Start with [`Link::connect`] and [`Link::call`]; `open.rs` is the form for a person at a
+//! Start with [`Link::connect`] and [`Link::call`]; `open.rs` is the form for a user at a
 //! terminal, `traffic.rs` what both share.
 
 mod asks;
@@ -67,7 +67,7 @@ const MAX_NAMES: usize = 256;
 /// Most bytes of such a name; the kernel has 255, some file systems three times as many.
 const MAX_NAME: usize = 1024;
 
-/// The line into one box; clones share it. It ends with the last clone.
+/// The line into one sandbox; clones share it. It ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct Link {
     traffic: Arc<Traffic>,
@@ -139,7 +139,7 @@ impl Link {
         self.exec_gate
     }
 
-    /// Carries out one call; `on_chunk` gets its output as it comes.
+    /// Executes one call; `on_chunk` gets its output as it comes.
     ///
     /// Cancelled, it waits for the guest's word that everything of the call has ended. The deadline
     /// is for a guest that does not answer; the limits of a command itself are in the call. A call
@@ -169,7 +169,7 @@ impl Link {
             .await
     }
 
-    /// Like [`Link::call_with_haste`]; where the guest asks whether a program goes on, `asks`
+    /// Like [`Link::call_with_haste`]; where the guest asks whether a program continues, `asks`
     /// answers. The deadline stands still meanwhile.
     pub async fn call_asking(
         &self,
@@ -406,7 +406,7 @@ async fn found<R: AsyncRead + Unpin>(
     }
 }
 
-/// Returns whether a call was not carried out to its end because it was cancelled.
+/// Returns whether a call was not executed to its end because it was cancelled.
 fn was_stopped(output: &Output) -> bool {
     matches!(
         output,

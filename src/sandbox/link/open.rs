@@ -129,7 +129,7 @@ impl OpenCall {
         });
     }
 
-    /// Says whether what a question was about goes on; an answer to none that is open goes nowhere.
+    /// Says whether what a question was about continues; an answer to none that is open goes nowhere.
     pub fn answer(&self, question: u32, go_on: bool) {
         self.traffic.answer(self.id, question, go_on);
     }

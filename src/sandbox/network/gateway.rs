@@ -314,7 +314,7 @@ impl Inner {
         }
     }
 
-    /// Has a gateway running until the session ends, or it cannot be had.
+    /// Has a gateway running until the session ends, or it is not available.
     async fn keep(self: Arc<Self>) {
         let mut ends: Vec<Instant> = Vec::new();
         loop {

@@ -27,7 +27,7 @@ struct Arguments {
 pub(super) fn tool() -> Tool {
     Tool::new(
         "ask_user",
-        "Ask the person you work for, when you cannot go on without knowing.",
+        "Ask the user you work for, when you cannot continue without knowing.",
         object(
             &json!({
                 "question": { "type": "string" },

@@ -36,7 +36,7 @@ pub(super) fn tool(options: &Options) -> Tool {
                     "description": format!("Default {}, at most {}", options.bash_timeout.get(), options.bash_timeout_max.get()),
                 },
                 "description": { "type": "string", "description": "What it is for, in a few words" },
-                "background": { "type": "boolean", "description": "Leave it running and go on" },
+                "background": { "type": "boolean", "description": "Leave it running and continue" },
             }),
             &["command"],
         ),

@@ -17,7 +17,7 @@ struct Arguments {
 pub(super) fn tool() -> Tool {
     Tool::new(
         "think",
-        "Write down a thought before you go on. Nothing is done.",
+        "Write down a thought before you continue. Nothing is done.",
         object(&json!({ "thought": { "type": "string" } }), &["thought"]),
         |arguments, _, _| {
             let Arguments { thought } = parse(arguments)?;

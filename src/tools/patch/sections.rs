@@ -33,7 +33,7 @@ pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, Stri
             at += next + 1;
             if lines[at - 1].trim() != BEGIN {
                 return Err(format!(
-                    "goes on behind `{END}` with {:?}; put all files into one patch, in front of it",
+                    "continues behind `{END}` with {:?}; put all files into one patch, in front of it",
                     lines[at - 1]
                 ));
             }
@@ -56,7 +56,7 @@ pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, Stri
         } else if let Some(path) = section(DELETE) {
             if let Some(more) = body.iter().find(|line| !line.trim().is_empty()) {
                 return Err(format!(
-                    "deletes {path} and goes on with {more:?}; after `{DELETE}` comes the next file"
+                    "deletes {path} and continues with {more:?}; after `{DELETE}` comes the next file"
                 ));
             }
             files.push(FilePatch {

@@ -223,7 +223,7 @@ fn lines_are_numbered_and_the_page_names_the_next_offset() {
     check(
         &output,
         "",
-        "7\tx\n8\ty\n[lines 7-8 of 20; go on with offset 9; lines end in CRLF]",
+        "7\tx\n8\ty\n[lines 7-8 of 20; continue with offset 9; lines end in CRLF]",
         true,
     );
 }
@@ -509,7 +509,7 @@ fn a_long_page_is_truncated_at_a_line_end() {
     );
     assert!(rendered.body.len() <= 1000);
     assert!(
-        rendered.footer.contains("of 500; go on with offset"),
+        rendered.footer.contains("of 500; continue with offset"),
         "{}",
         rendered.footer
     );

@@ -1,4 +1,4 @@
-//! One frame: the conversation, what goes on, the question or the editor, the status.
+//! One frame: the conversation, what continues, the question or the editor, the status.
 
 use std::time::Instant;
 

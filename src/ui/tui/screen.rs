@@ -38,7 +38,7 @@ pub(super) enum Effect {
     Send(Command),
     /// Open the user's editor on what is typed.
     Edit(String),
-    /// Stop the process until the shell has it go on.
+    /// Stop the process until the shell has it continue.
     Suspend,
     /// Draw everything anew.
     Redraw,
@@ -392,7 +392,7 @@ impl Screen {
         }
     }
 
-    /// Returns what a step says that goes on where no turn is.
+    /// Returns what a step says that continues where no turn is.
     pub(super) fn step(&self) -> Option<String> {
         self.progress.as_ref().map(status::step)
     }

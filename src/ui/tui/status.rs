@@ -1,4 +1,4 @@
-//! What is going on, and where: the line above the editor and the one at the bottom.
+//! What is running, and where: the line above the editor and the one at the bottom.
 
 use std::time::Instant;
 

@@ -45,7 +45,7 @@ fn the_archive_interface_is_used_on_fillers_alone() {
             .env("DOCKER_HOST", proxy.address());
         command
     };
-    // All ways to a box, with commands and files in each.
+    // All ways to a sandbox, with commands and files in each.
     let write = r#"{"path":"a.txt","content":"one\n"}"#;
     run(&mut podbay(&["call", "write_file", write])).expect(0);
     assert_eq!(
@@ -164,7 +164,7 @@ fn the_archive_interface_is_used_on_fillers_alone() {
     // Five sandboxes, and the keepers of the run, of the environment and of what joined it.
     assert_eq!(
         n_started, 10,
-        "the boxes were started under the same eyes: {seen:#?}"
+        "the sandboxes were started under the same eyes: {seen:#?}"
     );
     env.assert_no_container();
 }
@@ -276,7 +276,7 @@ fn a_link_that_took_a_folders_place_on_the_way_is_refused_before_the_engine_is_a
     assert!(elsewhere.exists() && !asked.lock().expect("unshared").iter().any(made));
     std::fs::remove_file(&project).expect("removed");
     std::fs::rename(&elsewhere, &project).expect("moved back");
-    // The same through a link of the person's own, which leads there all the time.
+    // The same through a link of the user's own, which leads there all the time.
     let link = env.beside("link");
     std::os::unix::fs::symlink(&project, &link).expect("linked");
     let mut command = env.podbay(&["call"]);

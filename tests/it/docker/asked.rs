@@ -1,4 +1,4 @@
-//! What ends while a person makes up their mind.
+//! What ends while a user makes up their mind.
 
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -18,7 +18,7 @@ fn a_question_is_withdrawn_when_its_box_dies() {
     let model = ScriptedModel::new()
         .calls("bash", touch("first"))
         .calls("bash", touch("second"))
-        .says("It went on.")
+        .says("It continued.")
         .calls("bash", touch("third"))
         .says("And on.")
         .start_blocking();
@@ -31,9 +31,9 @@ fn a_question_is_withdrawn_when_its_box_dies() {
     talk.sees("(the question is withdrawn)");
     let told = talk.sees("bash (failed");
     assert!(told.contains("the sandbox ended: "), "{told}");
-    // The next one stands: the box is made anew when it is needed.
+    // The next one stands: the sandbox is made anew when it is needed.
     assert!(talk.answers("y\n").contains("command: touch second"));
-    talk.sees("It went on.");
+    talk.sees("It continued.");
     talk.sees("1 file, +0 −0");
     assert_eq!(
         (env.path("first").exists(), env.path("second").exists()),
@@ -60,7 +60,7 @@ fn a_question_is_withdrawn_when_its_box_dies() {
     env.assert_no_container();
 }
 
-/// A box that is paused answers nothing; whoever is in it by `podbay sh` gets out, and it goes with
+/// A sandbox that is paused answers nothing; whoever is in it by `podbay sh` gets out, and it goes with
 /// them.
 #[test]
 fn a_shell_in_a_box_that_answers_no_more_ends_with_a_signal() {

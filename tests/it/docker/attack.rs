@@ -74,12 +74,12 @@ fn every_attack_of_the_doctor_is_held_off() {
     assert_eq!(
         (shown, env.read("mine").as_str()),
         (1, "untouched"),
-        "the person's project is none of its business"
+        "the user's project is none of its business"
     );
     env.assert_no_container();
 }
 
-/// A tight limit makes a box smaller and no less closed: the attacks must fit into it.
+/// A tight limit makes a sandbox smaller and no less closed: the attacks must fit into it.
 #[test]
 #[ignore = "just soak: three whole lists of attacks, one with a twentieth of a processor"]
 fn every_attack_is_held_off_with_tight_limits_too() {

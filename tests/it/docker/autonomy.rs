@@ -1,4 +1,4 @@
-//! How much the agent decides by itself: what nobody is asked, and how long it may go on.
+//! How much the agent decides by itself: what nobody is asked, and how long it may continue.
 
 use podbay_soak as soak;
 use serde_json::json;

@@ -32,7 +32,7 @@ fn r_01_a_bomb_that_minds_no_refusal_is_told_the_limit_beside_its_time() {
         "bomb.py",
         "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n",
     );
-    // Over in its time and two seconds, and the next call works in the same box.
+    // Over in its time and two seconds, and the next call works in the same sandbox.
     let text = greedy_for(3, &env, &["--pids", "100"], &[], "exec python3 bomb.py");
     has(
         &text,
@@ -110,7 +110,7 @@ fn r_01_a_bomb_of_sessions_in_the_background_is_stopped_when_it_is_to_be() {
     env.assert_no_container();
 }
 
-/// It has a part of that time to grow in, and costs nobody the box.
+/// It has a part of that time to grow in, and costs nobody the sandbox.
 #[test]
 fn r_01_a_bomb_that_begins_when_it_is_asked_to_end_is_ended_as_well() {
     let Some(env) = TestBox::new() else { return };
@@ -145,7 +145,7 @@ while True:
     }
 }
 
-/// Each wakes all others again and again. It is ended for the next command, or its box is given up.
+/// Each wakes all others again and again. It is ended for the next command, or its sandbox is given up.
 #[test]
 fn r_12_a_storm_of_wake_ups_in_the_background_keeps_nobody_out() {
     let Some(env) = TestBox::new() else { return };
@@ -308,7 +308,7 @@ while True:
     assert_eq!(ended.len(), 5, "{text}");
     assert!(env.path("begun").exists(), "{text}");
     assert_eq!(ended[4]["result"], "third\n", "{text}");
-    // What does not end within its time, the grace and two seconds more costs its box.
+    // What does not end within its time, the grace and two seconds more costs its sandbox.
     assert!(!text.contains("sandbox_lost"), "{text}");
     env.assert_no_container();
 }

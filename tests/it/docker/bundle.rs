@@ -18,7 +18,7 @@ use crate::support::test_env::Done;
 use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
-/// A small image with a name that nobody else has, and a person's machine.
+/// A small image with a name that nobody else has, and a user's machine.
 struct Ready {
     env: TestEnv,
     engine: Engine,

@@ -1,4 +1,4 @@
-//! Loops that only keep processors busy: the quota holds, and the machine goes on.
+//! Loops that only keep processors busy: the quota holds, and the machine continues.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 
-/// Keeps four processes busy for three seconds and prints: processor time that the box took
-/// meanwhile, time that went by, both in microseconds, and how often the kernel made the box wait.
+/// Keeps four processes busy for three seconds and prints: processor time that the sandbox took
+/// meanwhile, time that went by, both in microseconds, and how often the kernel made the sandbox wait.
 const BUSY: &str = r"
 used() {
     if [ -e /sys/fs/cgroup/cpuacct/cpuacct.usage ]; then echo $(($(cat /sys/fs/cgroup/cpuacct/cpuacct.usage) / 1000))
@@ -26,7 +26,7 @@ wait
 echo $(($(used) - from)) $((($(date +%s%N) - begun) / 1000)) $(($(waits) - waited))
 ";
 
-/// Reads what the script prints: the part of one processor that was used, and how often the box had
+/// Reads what the script prints: the part of one processor that was used, and how often the sandbox had
 /// to wait.
 #[track_caller]
 fn read(done: Done) -> (f64, u64) {

@@ -79,7 +79,7 @@ fn each_turn_comes_at_its_end_and_one_undo_takes_it_back() {
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
 
-/// Issue 28: a server that runs on keeps its sandbox, the person edits what the session has, and
+/// Issue 28: a server that runs on keeps its sandbox, the user edits what the session has, and
 /// what it writes comes with the next turn.
 #[test]
 fn a_command_in_the_background_goes_on_and_the_person_edits_the_same_files_meanwhile() {
@@ -104,25 +104,25 @@ fn a_command_in_the_background_goes_on_and_the_person_edits_the_same_files_meanw
     let served = env.read("served.txt");
     let id = env.container();
     // As an editor does it, and in place.
-    std::fs::write(env.path("a.new"), "one\ntwo\nthree, the person's\n").expect("written");
+    std::fs::write(env.path("a.new"), "one\ntwo\nthree, the user's\n").expect("written");
     std::fs::rename(env.path("a.new"), env.path("a.txt")).expect("replaced");
-    env.write("b.txt", "the person's\n");
+    env.write("b.txt", "the user's\n");
     env.write("own/beside.txt", "beside\n");
     std::fs::remove_file(env.path("own/made.txt")).expect("removed");
-    say(&mut talk, "go on", "Second.");
+    say(&mut talk, "continue", "Second.");
     talk.sees("files, +");
     let told = model.requests().last().expect("requests")["messages"].to_string();
     assert!(
-        told.contains("three, the person's\\nthe person's\\nbeside\\nbeside.txt"),
+        told.contains("three, the user's\\nthe person's\\nbeside\\nbeside.txt"),
         "{told}"
     );
-    assert_eq!(env.read("a.txt"), "one\ntwo\nthree, the person's\nfour\n");
+    assert_eq!(env.read("a.txt"), "one\ntwo\nthree, the user's\nfour\n");
     assert_eq!(
         (
             env.read("b.txt").as_str(),
             env.path("own/made.txt").exists()
         ),
-        ("the person's\n", false)
+        ("the user's\n", false)
     );
     assert_eq!(env.container(), id, "the server runs on in its sandbox");
     assert_ne!(env.read("served.txt"), served);
@@ -275,7 +275,7 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     say(&mut talk, "work", "sh work.sh");
     std::thread::sleep(Duration::from_secs(1));
-    env.write("a.txt", "the person's\n");
+    env.write("a.txt", "the user's\n");
     talk.sees("1 file, +1 −0");
     talk.sees("not applied: a.txt was changed by another program");
     talk.sees("not applied: .envrc may run on your machine");
@@ -285,7 +285,7 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     talk.sees("1 file, +1 −0");
     assert_eq!(
         (env.read(".envrc").as_str(), env.read("a.txt").as_str()),
-        ("run\n", "the person's\n")
+        ("run\n", "the user's\n")
     );
     talk.leaves();
     // The other side of it waits for whoever wants it.
@@ -300,7 +300,7 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
 
-/// Issue 28: "left out until the person says yes": a no holds for the files that were asked about,
+/// Issue 28: "left out until the user says yes": a no holds for the files that were asked about,
 /// not for others.
 #[test]
 fn nobody_is_asked_twice_about_a_file_that_runs_by_itself() {

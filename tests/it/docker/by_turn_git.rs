@@ -21,7 +21,7 @@ fn turns(env: &super::test_box::TestBox, commands: &[&str]) {
     let mut talk = Talk::begin(env, &env.project(), &model, &["--mode", "auto"]);
     for at in 0..commands.len() {
         talk.sees("> ");
-        talk.types("go on\n");
+        talk.types("continue\n");
         talk.sees(&format!("Done {at}."));
     }
     talk.sees("> ");

@@ -56,7 +56,7 @@ fn what_is_denied_does_not_happen() {
     assert_eq!(env.read("a.txt"), "x");
 }
 
-/// It would be run on the person's machine in place of the source, and git shows nothing of it.
+/// It would be run on the user's machine in place of the source, and git shows nothing of it.
 #[test]
 fn python_keeps_nothing_that_it_compiled_in_the_project() {
     let Some(env) = TestBox::new() else { return };

@@ -1,4 +1,4 @@
-//! A person at a terminal who is asked, and what becomes of each of their answers.
+//! A user at a terminal who is asked, and what becomes of each of their answers.
 
 use std::io::Read;
 use std::io::Write;
@@ -260,7 +260,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
         "{asked}"
     );
     talk.sees("Third.");
-    // What is taken back in a chat is asked again in the same one, and for good.
+    // What is undone in a chat is asked again in the same one, and for good.
     talk.types("/answers forget 1\n");
     talk.sees("asked again: bash `echo good >> log`");
     talk.types("once more\n");
@@ -304,7 +304,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     talk.leaves();
     assert!(!other.join("log").exists());
 
-    // Taken back, it is asked again.
+    // Undone, it is asked again.
     run(env
         .podbay(&["config", "answers", "--forget", "2", "-C"])
         .arg(env.project()))
@@ -368,7 +368,7 @@ fn an_architect_is_asked_about_each_command_and_each_change() {
             .to_owned()
     };
     assert!(
-        system(&model).contains("The person is the architect")
+        system(&model).contains("The user is the architect")
             && system(&model).contains("Build what was asked for and nothing else")
     );
     // In a run nobody is there to decide, so nothing is done; a mode that is named takes its place.
@@ -493,7 +493,7 @@ fn a_mode_that_is_named_takes_the_place_of_being_asked_nothing() {
     env.assert_no_container();
 }
 
-/// PERM-1: the mode is changed while the session goes on.
+/// PERM-1: the mode is changed while the session continues.
 #[test]
 fn the_mode_is_changed_in_a_chat() {
     let Some(env) = TestBox::new() else { return };

@@ -1,4 +1,4 @@
-//! What of the host a command finds in its box: its kernel's files, devices, namespaces, sockets
+//! What of the host a command finds in its sandbox: its kernel's files, devices, namespaces, sockets
 //! and network.
 
 use std::io::Read;
@@ -27,7 +27,7 @@ use crate::support::test_env::is_root;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
 
-/// Runs a Python script in a new box, with arguments, and returns what it prints.
+/// Runs a Python script in a new sandbox, with arguments, and returns what it prints.
 #[track_caller]
 fn python(env: &TestBox, script: &str, arguments: &[&str]) -> String {
     run(env
@@ -37,7 +37,7 @@ fn python(env: &TestBox, script: &str, arguments: &[&str]) -> String {
     .text()
 }
 
-/// Both an ordinary user's box and, where it can be had, one of uid 0, to whom modes of files say
+/// Both an ordinary user's sandbox and, where it is available, one of uid 0, to whom modes of files say
 /// nothing.
 fn for_user_and_root(check: impl Fn(&TestBox)) {
     let Some(env) = TestBox::new() else { return };
@@ -212,7 +212,7 @@ print("host", os.uname().nodename)
                     list == format!("[{}]", owner().1) || list == "[0]",
                     "{line}"
                 ),
-                ("processes", all) => assert_eq!(all, "True", "processes of the box alone"),
+                ("processes", all) => assert_eq!(all, "True", "processes of the sandbox alone"),
                 ("host", name) => assert_eq!(name, "workspace"),
                 _ => panic!("{line}"),
             }

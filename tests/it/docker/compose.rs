@@ -57,7 +57,7 @@ pub(super) struct Compose {
 }
 
 impl Compose {
-    /// `None`, and a printed line, where the person left these tests out.
+    /// `None`, and a printed line, where the user left these tests out.
     pub(super) fn new() -> Option<Self> {
         static BUILT: OnceLock<()> = OnceLock::new();
         static NAMES: AtomicU32 = AtomicU32::new(0);
@@ -139,7 +139,7 @@ impl Compose {
         }
         let _ = std::fs::remove_dir_all(&self.models);
         std::fs::create_dir(&self.models).expect("made");
-        // A folder of the person's own, which nobody else may look into.
+        // A folder of the user's own, which nobody else may look into.
         std::fs::set_permissions(&self.models, Permissions::from_mode(0o700)).expect("ours");
         crate::support::TestEnv::give(&self.models);
         // The model is brought along: what a test does must not hang on a hub.
@@ -157,7 +157,7 @@ impl Compose {
         std::fs::write(&self.overrides, made.to_string()).expect("written");
     }
 
-    /// Runs compose as a person does in its folder, whose `.env` names the project and its owner.
+    /// Runs compose as a user does in its folder, whose `.env` names the project and its owner.
     pub(super) fn plain(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.program[0]);
         self.env.surround(&mut command);
@@ -361,7 +361,7 @@ fn a_task_is_done_through_compose_and_nothing_is_left() {
     );
     let said = result["warnings"].to_string();
     assert!(
-        said.contains("somebody else keeps") && said.contains("not offered"),
+        said.contains("Podbay did not start") && said.contains("not offered"),
         "{said}"
     );
     assert_eq!(compose.env.read("made.txt"), "one\ntwo\n");
@@ -969,7 +969,7 @@ fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
     compose.script(&model);
     compose.env.write("README.md", "# Notes\n");
     build_image(&compose.env, "podbay/llama-server").expect(0);
-    // The model server cannot be had; that is said in its log, and the workspace is there all the
+    // The model server is not available; that is said in its log, and the workspace is there all the
     // same.
     run(compose
         .compose(&["up", "-d"])

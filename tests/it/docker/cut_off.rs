@@ -26,7 +26,7 @@ pub(super) fn fill(env: &TestBox) {
     }
 }
 
-/// What makes new files, as a command in the box.
+/// What makes new files, as a command in the sandbox.
 pub(super) const MAKE: &str = "mkdir made; for n in $(seq 60); do seq 2000 > made/$n; done";
 
 /// Waits until the killed one's keeper has ended. One that was made and not started yet is swept by

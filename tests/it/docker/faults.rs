@@ -1,5 +1,5 @@
 //! An engine on a bad day, by a socket in front of the real one; and a guest that is killed or
-//! stopped in a shared box.
+//! stopped in a shared sandbox.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ fn an_engine_that_hangs_or_fails_once_a_run_works_is_missed_only_where_it_is_nee
         let model = ScriptedModel::new()
             .calls("bash", json!({"command": "touch begun; while ! test -e go; do sleep 0.05; done; echo $((40+2))"}))
             .calls("bash", json!({"command": "echo $((41+2))"}))
-            .says("It went on.")
+            .says("It continued.")
             .start_blocking();
         let (proxy, is_ill) = well_until(&env, &format!("engine-{number}"), fate);
         let mut task = env.task(&model, &["wait"]);
@@ -124,7 +124,7 @@ fn an_engine_that_hangs_or_fails_once_a_run_works_is_missed_only_where_it_is_nee
         let begun = Instant::now();
         assert_eq!(
             started.wait().expect(0).json()["response"],
-            "It went on.",
+            "It continued.",
             "{fate:?}"
         );
         assert!(
@@ -283,13 +283,13 @@ fn a_line_that_the_engine_drops_is_made_anew() {
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "touch begun; sleep 60"}))
         .calls("bash", json!({"command": "echo $((40+2))"}))
-        .says("It went on.")
+        .says("It continued.")
         .start_blocking();
     let mut command = env.task(&model, &["wait"]);
     let started = start(command.env("DOCKER_HOST", proxy.address()));
     env.wait_for("begun");
     proxy.drop_all();
-    assert_eq!(started.wait().expect(0).json()["response"], "It went on.");
+    assert_eq!(started.wait().expect(0).json()["response"], "It continued.");
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
     assert!(told.contains("A new one takes its place"), "{told}");
@@ -328,7 +328,7 @@ fn an_engine_that_goes_away_during_a_run_ends_it_with_code_five() {
         "{result}"
     );
     assert!(!env.path("again").exists());
-    // Its guest saw the end of the line; nobody had to remove the box.
+    // Its guest saw the end of the line; nobody had to remove the sandbox.
     env.assert_no_container();
     // The session is whole, and the project free.
     let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
@@ -337,7 +337,7 @@ fn an_engine_that_goes_away_during_a_run_ends_it_with_code_five() {
 }
 
 /// Ends or stops, from inside, every guest that serves a controller beside PID 1: those whose
-/// parent is nobody of the box.
+/// parent is nobody of the sandbox.
 fn against_guests(signal: &str) -> String {
     format!(
         "touch begun; for p in /proc/[0-9]*; do n=${{p#/proc/}}; if [ $n != 1 ] && [ \"$(sed 's/.*) . //' $p/stat | cut -d' ' -f1)\" = 0 ]; then \
@@ -356,17 +356,17 @@ fn a_guest_that_is_killed_or_stopped_beside_a_shared_box_is_replaced() {
             )
             .calls("bash", json!({"command": "echo $((40+2))"}))
             .calls("bash", json!({"command": "echo $((40+2))"}))
-            .says("It went on.")
+            .says("It continued.")
             .start_blocking();
         up(&env, &model, &[]);
         let done = start(&mut env.task(&model, &["attack"]))
             .wait()
             .expect(0)
             .json();
-        assert_eq!(done["response"], "It went on.", "{signal}");
+        assert_eq!(done["response"], "It continued.", "{signal}");
         let requests = model.requests();
         let told = requests[1]["messages"].to_string();
-        // One that is stopped is told to go on by those that watch it, and ends the command in
+        // One that is stopped is told to continue by those that watch it, and ends the command in
         // time.
         let expected = if signal == "KILL" {
             "joined again"

@@ -1,5 +1,5 @@
 //! What commands do to PID 1 and to each other by signals and priorities, and what they take from
-//! the person by leases.
+//! the user by leases.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn no_forged_signal_ends_a_box() {
             .expect(0)
             .text()
     };
-    assert_eq!(own(), "EPERM\n", "in a box of its own");
+    assert_eq!(own(), "EPERM\n", "in a sandbox of its own");
 
     let model = ScriptedModel::new().start_blocking();
     up(&env, &model, &[]);
@@ -158,7 +158,7 @@ fn commands_step_back_for_the_guest() {
         .expect(0)
         .text();
     assert!(text.starts_with("19\nPermissionError"), "{text}");
-    // Who is to end them has the usual one: PID 1 of a run's own box serves the calls, and its
+    // Who is to end them has the usual one: PID 1 of a run's own sandbox serves the calls, and its
     // child starts the commands.
     let others = r#"{"command": "for pid in 1 $(cat /proc/1/task/1/children); do cut -d ' ' -f 19 /proc/$pid/stat; done"}"#;
     let text = run(&mut env.here(&["call", "bash", others]))

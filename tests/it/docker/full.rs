@@ -1,5 +1,5 @@
 //! What a command leaves behind in memory, without a process that could be ended for it, does not
-//! lock the box.
+//! lock the sandbox.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::support::test_env::run;
 
 const MEMORY: &str = "128m";
 
-/// A box of little memory that stays between calls.
+/// A sandbox of little memory that stays between calls.
 struct Small(TestBox);
 
 impl Small {

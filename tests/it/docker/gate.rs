@@ -127,7 +127,7 @@ fn many_programs_at_once_of_whatever_make_all_run_and_are_counted() {
         "{}",
         done.stderr
     );
-    // A storm while others go on.
+    // A storm while others continue.
     assert_eq!(bash(&env, &deny, "sh storm.sh").text(), "done\n");
     env.assert_no_container();
 }

@@ -1,4 +1,4 @@
-//! Git in a session: a folder of its own, of which the person gets what was committed, stashed and
+//! Git in a session: a folder of its own, of which the user gets what was committed, stashed and
 //! staged.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::support::TestEnv;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 
-/// Runs git as the person does, in a folder of the project; says whether it succeeded.
+/// Runs git as the user does, in a folder of the project; says whether it succeeded.
 pub(super) fn try_git(env: &TestBox, folder: &str, words: &[&str]) -> (String, bool) {
     let output = Command::new("git")
         .args(["-c", "safe.directory=*", "-c", "protocol.file.allow=always"])
@@ -182,7 +182,7 @@ fn what_a_session_commits_stashes_and_stages_is_the_persons_at_its_end() {
     );
     assert!(
         told.contains("A  staged.txt"),
-        "what the person staged is staged: {told}"
+        "what the user staged is staged: {told}"
     );
     assert!(
         told.contains("one by Ann")

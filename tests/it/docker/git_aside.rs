@@ -1,4 +1,4 @@
-//! Repositories that a session makes of folders that have the person's files in them.
+//! Repositories that a session makes of folders that have the user's files in them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::support::test_env::run;
 const LURE: &str = "cd lib && mkdir -p objects refs/heads hooks && echo 'ref: refs/heads/main' > HEAD && git config -f config core.bare false \
                     && git config -f config core.fsmonitor \"$1/evil\" && cp ../evil hooks/post-commit\n";
 
-/// A project with a folder in which there are files of the person's, one of them with a name that
+/// A project with a folder in which there are files of the user's, one of them with a name that
 /// git reads.
 fn project() -> Option<TestBox> {
     let env = repository()?;
@@ -81,7 +81,7 @@ fn what_a_session_makes_into_a_repository_keeps_the_persons_files() {
         env.read("lib/config").contains("name = theirs")
             && env.read("lib/config").contains("fsmonitor")
     );
-    // The turn can be taken back, and what it made of the folder does not come again.
+    // The turn can be undone, and what it made of the folder does not come again.
     let undone = undo(&env, &[]).expect(0).text();
     assert_eq!(
         (

@@ -1,4 +1,4 @@
-//! Hooks and the file system monitor: what a session leaves for the person's git to run by itself,
+//! Hooks and the file system monitor: what a session leaves for the user's git to run by itself,
 //! and then a day of it. Each program is seen to run where no sandbox is.
 
 use std::os::unix::fs::PermissionsExt;
@@ -14,8 +14,8 @@ use super::git_rows::program;
 use super::git_rows::ran;
 use super::test_box::TestBox;
 
-/// What a hostile command does to have a program of its own run by the person's git, in a box or,
-/// as a control, in the project itself. The programs are named by `$1`, where the person's git
+/// What a hostile command does to have a program of its own run by the user's git, in a sandbox or,
+/// as a control, in the project itself. The programs are named by `$1`, where the user's git
 /// finds them; with `$2` a setting says that hooks lie elsewhere.
 const ATTACK: &str = r#"
 place=$1; cat .env
@@ -46,7 +46,7 @@ echo '* filter=x diff=x merge=x' > .gitattributes; git add .gitattributes; git c
 true
 "#;
 
-/// What a person does with git all day.
+/// What a user does with git all day.
 const EVERYDAY: [&[&str]; 9] = [
     &["status"],
     &["diff"],
@@ -102,7 +102,7 @@ fn armed(by_path: bool) -> Option<TestBox> {
     Some(env)
 }
 
-/// Does what a person does, in the project and in the worktree beside it; with `must_work` all of
+/// Does what a user does, in the project and in the worktree beside it; with `must_work` all of
 /// it works.
 fn day(env: &TestBox, must_work: bool) {
     env.write("own.txt", "mine");
@@ -157,7 +157,7 @@ fn check_that_nothing_runs(by_path: bool) {
     assert_eq!(
         env.path("hooked").exists(),
         by_path,
-        "the person's own hook runs, where there is one"
+        "the user's own hook runs, where there is one"
     );
     assert!(
         git(&env, &["log", "--format=%s", "main"]).contains("good\n"),

@@ -26,7 +26,7 @@ const WORK: &str = "#!/bin/sh\nset -e\necho $1 >> a.txt\ngit commit -q -m \"main
                     echo $1 >> b.txt\ngit add b.txt\ngit commit -q -m \"side $1\" -- b.txt\ngit checkout -q main\n\
                     echo $1 > staged.txt\ngit add staged.txt\ngit rev-parse main side > names\ngit ls-files --stage > index\n";
 
-/// What a person's git says of the names that a session moves, and of what is staged.
+/// What a user's git says of the names that a session moves, and of what is staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct State {
     names: Vec<String>,

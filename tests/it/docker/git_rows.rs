@@ -1,5 +1,5 @@
 //! The rows of git: what a session leaves in its own git folder, in the tree or in a repository
-//! below, and then a day of the person's git. Each attack is seen to work where no sandbox is.
+//! below, and then a day of the user's git. Each attack is seen to work where no sandbox is.
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ use crate::support::ScriptedModel;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 
-/// A setting that has git start a program, and the word of the person's at which it does.
+/// A setting that has git start a program, and the word of the user's at which it does.
 struct Lure {
     name: &'static str,
     key: &'static str,
@@ -164,7 +164,7 @@ fn armed(lures: &[Lure]) -> Option<TestBox> {
 }
 
 /// Writes every setting to every place where git may look for some. The programs are named by where
-/// the person's git finds them.
+/// the user's git finds them.
 fn attack(lures: &[Lure]) -> String {
     let mut text =
         "place=$1\nfor git in .git .git/modules/sub sub/.git nested/.git .git/worktrees/tree; do\n"
@@ -190,7 +190,7 @@ fn attack(lures: &[Lure]) -> String {
     text
 }
 
-/// Runs git as the person does at a terminal, which they also give what it asks for.
+/// Runs git as the user does at a terminal, which they also give what it asks for.
 fn at_terminal(env: &TestBox, folder: &str, words: &[&str]) {
     let asked = env.beside("asked");
     std::fs::write(&asked, "protocol=https\nhost=localhost\n\n").expect("written");
@@ -451,7 +451,7 @@ fn g_08_a_commit_arrives_by_its_author_without_hooks_and_without_a_changed_setti
     git(&env, &["commit", "-q", "--allow-empty", "-m", "own"]);
     assert!(
         env.path("hooked").exists(),
-        "the person's own commit has them run"
+        "the user's own commit has them run"
     );
     env.assert_no_container();
 }
@@ -482,7 +482,7 @@ fn g_09_a_project_without_git_gets_none_and_one_that_is_made_works_until_it_is_m
     assert!(told.contains("inside"), "{told}");
     assert!(moved_aside(&result).contains(".git is now "), "{result:#}");
     assert_eq!(names(&env), ["a.txt"]);
-    // What the person makes then is theirs.
+    // What the user makes then is theirs.
     git(&env, &["init", "-q"]);
     assert_eq!(git(&env, &["status", "--porcelain"]), "?? a.txt\n");
     let (result, _) = session(

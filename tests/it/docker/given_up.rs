@@ -1,4 +1,4 @@
-//! What is given up while the engine makes a box leaves none behind.
+//! What is given up while the engine makes a sandbox leaves none behind.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 /// When to send a signal, in hundredths of the time that a whole start takes on this machine: most
-/// of them while the box is made.
+/// of them while the sandbox is made.
 const MOMENTS: [u32; 12] = [4, 10, 18, 26, 34, 42, 50, 58, 66, 75, 84, 95];
 
 /// Returns how long a whole start takes, once what is made a single time is there.

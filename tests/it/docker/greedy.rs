@@ -1,4 +1,4 @@
-//! What the tests of greedy commands share: one such command and a small one after it in one box,
+//! What the tests of greedy commands share: one such command and a small one after it in one sandbox,
 //! and a project on a small disk.
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::support::test_env::run;
 /// Seconds that a greedy command gets.
 const TIMEOUT: u64 = 20;
 
-/// Runs a greedy command and then a small one in one box. Returns what the model read of the first.
+/// Runs a greedy command and then a small one in one sandbox. Returns what the model read of the first.
 #[track_caller]
 pub(super) fn greedy(
     env: &TestBox,
@@ -107,7 +107,7 @@ fn result(timeout: u64, env: &TestBox, text: &str) -> String {
     let next = ended[1]["result"].as_str().expect("text");
     assert!(
         next.starts_with("42\n1\n"),
-        "the next call works in the same box: {next}"
+        "the next call works in the same sandbox: {next}"
     );
     env.assert_no_container();
     ended[0]["result"].as_str().expect("text").to_owned()

@@ -1,4 +1,4 @@
-//! What commands cannot get at: the guest that runs beside them, and the person's keys.
+//! What commands cannot get at: the guest that runs beside them, and the user's keys.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

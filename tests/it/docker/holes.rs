@@ -75,7 +75,7 @@ fn a_start_on_an_engine_with_a_way_out_says_so_once() {
         2
     );
 
-    // Each front end that starts a session's box, on an engine that nothing was said of yet.
+    // Each front end that starts a session's sandbox, on an engine that nothing was said of yet.
     let other = with_runc(&env, "1.1.13");
     let up = |code| {
         let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);

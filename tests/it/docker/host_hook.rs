@@ -1,4 +1,4 @@
-//! Commands that run on the person's own machine: only where their own settings say so, and within
+//! Commands that run on the user's own machine: only where their own settings say so, and within
 //! their limits.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::support::ScriptedModel;
 use crate::support::TestEnv;
 use crate::support::test_env::run;
 
-/// Writes the person's own settings.
+/// Writes the user's own settings.
 fn own(env: &TestEnv, text: &str) {
     let folder = env.home().join(".config/podbay");
     std::fs::create_dir_all(&folder).expect("made");
@@ -36,7 +36,7 @@ fn a_hook_of_the_persons_own_runs_on_the_host_and_one_of_a_project_never_does() 
             "[llm]\napi_key_env = \"OUR_KEY\"\n[[hooks.pre_tool_use]]\nwhere = \"host\"\n\
              run = \"cat > {shown}/input; pwd > {shown}/folder; env > {shown}/environment; true\"\n\
              [[hooks.stop]]\nwhere = \"host\"\nrun = \"cat > {shown}/stop; yes | head -c 50000000\"\n\
-             [[hooks.post_tool_use]]\nrun = \"pwd > in-the-box\"\n"
+             [[hooks.post_tool_use]]\nrun = \"pwd > in-the-sandbox\"\n"
         ),
     );
     env.write(

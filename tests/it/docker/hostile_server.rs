@@ -1,5 +1,5 @@
 //! An image of somebody else's as the model server: what it says of volumes, links and variables is
-//! taken as that of any box.
+//! taken as that of any sandbox.
 
 use std::fs;
 use std::path::Path;

@@ -96,7 +96,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// What the person's limits and a box's tasks add; the numbers are those of the page.
+/// What the user's limits and a sandbox's tasks add; the numbers are those of the page.
 pub(super) fn of_a_box(more: Value) -> Value {
     let n_cpus: u64 = docker(&["info", "--format", "{{.NCPU}}"])
         .trim()

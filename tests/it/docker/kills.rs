@@ -1,4 +1,4 @@
-//! The controller is killed again and again, at any moment, with a box of its own and beside that
+//! The controller is killed again and again, at any moment, with a sandbox of its own and beside that
 //! of `podbay up`.
 
 use std::collections::BTreeMap;

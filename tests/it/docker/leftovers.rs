@@ -159,7 +159,7 @@ fn controllers_that_start_at_once_share_one_guest() {
     for controller in begun {
         assert_eq!(controller.wait().expect(0).text(), "here\n");
     }
-    // The engine may still be removing the last box.
+    // The engine may still be removing the last sandbox.
     let remove = || {
         Command::new("docker")
             .args(["volume", "rm", &volume])
@@ -184,7 +184,7 @@ pub(super) fn another_build(env: &TestBox) -> (PathBuf, String) {
     (path, volume)
 }
 
-/// Returns the name of the volume that holds a program for its boxes.
+/// Returns the name of the volume that holds a program for its sandboxes.
 fn volume(program: &[u8]) -> String {
     let at = build_id(program);
     let id: String = program[at..at + 20]

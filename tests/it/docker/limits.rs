@@ -135,7 +135,7 @@ fn a_box_that_dies_of_hunger_is_said_to_have() {
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": format!("touch begun; while [ ! -e go ]; do sleep 0.1; done; {hogs}")}))
         .calls("bash", json!({"command": "echo $((40+2))"}))
-        .says("It went on.")
+        .says("It continued.")
         .start_blocking();
     let started = start(env.task(&model, &["eat"]).args(["--memory", "64m"]));
     env.wait_for("begun");

@@ -1,4 +1,4 @@
-//! A box that ends under us is made anew; the model is told, and nothing stays.
+//! A sandbox that ends under us is made anew; the model is told, and nothing stays.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -23,13 +23,13 @@ fn a_removed_box_is_made_anew_and_the_model_told() {
             json!({"command": "touch /tmp/here; touch begun; sleep 60"}),
         )
         .calls("bash", json!({"command": "ls /tmp/here; echo again"}))
-        .says("It went on.")
+        .says("It continued.")
         .start_blocking();
     let started = start(&mut env.task(&model, &["wait"]));
     env.wait_for("begun");
     docker(&["rm", "--force", &env.container()]);
     let result = started.wait().expect(0).json();
-    assert_eq!(result["response"], "It went on.");
+    assert_eq!(result["response"], "It continued.");
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
     assert!(
@@ -46,7 +46,7 @@ fn a_removed_box_is_made_anew_and_the_model_told() {
     env.assert_no_container();
 }
 
-/// Issue 6: what the model has read outlives the box that it read it in.
+/// Issue 6: what the model has read outlives the sandbox that it read it in.
 #[test]
 fn what_was_read_in_a_box_that_is_lost_is_known_in_the_next() {
     let Some(env) = TestBox::new() else { return };
@@ -60,13 +60,13 @@ fn what_was_read_in_a_box_that_is_lost_is_known_in_the_next() {
             "write_file",
             json!({"path": "notes.md", "content": "two\n"}),
         )
-        .says("It went on.")
+        .says("It continued.")
         .start_blocking();
     let started = start(&mut env.task(&model, &["wait"]));
     env.wait_for("begun");
     std::fs::write(env.path("notes.md"), "somebody's\n").expect("ours");
     docker(&["rm", "--force", &env.container()]);
-    assert_eq!(started.wait().expect(0).json()["response"], "It went on.");
+    assert_eq!(started.wait().expect(0).json()["response"], "It continued.");
     let told = model.requests()[3]["messages"].to_string();
     assert!(
         told.contains("notes.md: it has changed since you read it"),
@@ -82,7 +82,7 @@ fn a_stopped_box_is_made_anew_and_the_model_told() {
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "touch begun; sleep 60"}))
         .calls("bash", json!({"command": "echo $((40+2))"}))
-        .says("It went on.")
+        .says("It continued.")
         .start_blocking();
     let started = start(&mut env.task(&model, &["wait"]));
     env.wait_for("begun");
@@ -93,7 +93,7 @@ fn a_stopped_box_is_made_anew_and_the_model_told() {
         "its PID 1 obeys the engine: {:?}",
         begun.elapsed()
     );
-    assert_eq!(started.wait().expect(0).json()["response"], "It went on.");
+    assert_eq!(started.wait().expect(0).json()["response"], "It continued.");
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
     assert!(told.contains("A new one takes its place"), "{told}");
@@ -149,8 +149,8 @@ fn a_paused_box_outlives_its_controller_only_until_the_next_look() {
     env.assert_no_container();
 }
 
-/// Runs a command that attacks what runs it, then ordinary ones: it may cost so many boxes, the
-/// model is told of each, and then all is well.
+/// Runs a command that attacks what runs it, then ordinary ones: it may cost so many sandboxes, the
+/// model knows of each, and then all is well.
 fn attack(command: &str, n_boxes: usize) {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new()
@@ -188,7 +188,7 @@ fn a_command_that_kills_everything_loses_its_box_and_no_more() {
     attack(&format!("{}; sleep 30", signal_all(9)), 1);
 }
 
-/// Whoever kills everything is told of it at once, so that the call after it works.
+/// Whoever kills everything knows of it at once, so that the call after it works.
 #[test]
 fn the_call_after_one_that_killed_everything_works() {
     let kill = signal_all(9);
@@ -243,7 +243,7 @@ fn a_box_that_answers_no_more_is_given_up() {
             json!({"command": "touch begun; sleep 60", "timeout_seconds": 1}),
         )
         .calls("bash", json!({"command": "echo $((40+2))"}))
-        .says("It went on.")
+        .says("It continued.")
         .start_blocking();
     let started = start(&mut env.task(&model, &["wait"]));
     env.wait_for("begun");

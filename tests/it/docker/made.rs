@@ -56,7 +56,7 @@ fn g_02_a_git_that_a_command_made_is_moved_aside() {
     assert_eq!(result["may_run"], json!([]), "it runs nowhere by now");
     assert!(!env.path(".git").is_symlink() && env.path("evil").is_dir() && aside(&env).len() == 1);
 
-    // What a person does by hand in the sandbox, and what was there before, stays; and it is
+    // What a user does by hand in the sandbox, and what was there before, stays; and it is
     // protected from then on.
     run(&mut env.here(&["sh", "--", "mkdir", "-p", ".git/hooks"])).expect(0);
     run(&mut env.here(&["call", "bash", r#"{"command":"touch .git/hooks/x"}"#])).expect(1);

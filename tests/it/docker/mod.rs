@@ -92,7 +92,7 @@ use podbay::engine::Engine;
 use podbay::event::ProgressSink;
 use tokio_util::sync::CancellationToken;
 
-/// Says whether the person left these tests out, and tells so once.
+/// Says whether the user left these tests out, and tells so once.
 fn left_out() -> bool {
     static TOLD: Once = Once::new();
     let left_out = std::env::var("PODBAY_TEST_DOCKER").is_ok_and(|value| value == "0");
@@ -107,7 +107,7 @@ fn left_out() -> bool {
     left_out
 }
 
-/// Returns the machine's engine; `None` where the person left these tests out.
+/// Returns the machine's engine; `None` where the user left these tests out.
 async fn connect() -> Option<Engine> {
     if left_out() {
         return None;

@@ -1,4 +1,4 @@
-//! What the box sees of the project and of its image, and what it cannot get at.
+//! What the sandbox sees of the project and of its image, and what it cannot get at.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -284,7 +284,7 @@ fn a_mount_inside_the_project_stays_out() {
     let script = "touch begun; while ! test -e go; do sleep 0.05; done; cat later/*; ls -A disk; echo x > disk/made; rm -rf disk; mv disk away; ls -d disk";
     let begun = start(&mut env.here(&["sh", "--", "sh", "-c", script]));
     env.wait_for("begun");
-    // One that comes while the box runs does not come in either.
+    // One that comes while the sandbox runs does not come in either.
     let later = Mounted::over(env.path("later"));
     env.write("go", "");
     let text = begun.wait().expect(0).text();

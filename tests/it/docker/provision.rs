@@ -297,7 +297,7 @@ async fn a_build_leaves_no_stage_of_its_own_behind() {
     };
     let before = marked();
     // By the program itself: the image holds whatever builds it, and what stands under this name is
-    // the person's.
+    // the user's.
     build_image(&TestEnv::new(), "podbay/podbay").expect(0);
     assert_eq!(marked(), before);
     let label = docker(&[

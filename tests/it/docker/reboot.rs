@@ -57,7 +57,7 @@ pub(super) fn can_have_machine() -> bool {
 }
 
 impl Place {
-    /// Reads it off a box of the test's machine.
+    /// Reads it off a sandbox of the test's machine.
     fn here(env: &TestBox) -> Self {
         let project = env.project();
         let arguments = [

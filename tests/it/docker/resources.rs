@@ -1,5 +1,5 @@
 //! Commands that take all the memory or time they can get, or print without end: each ends in a
-//! result that says what it ran into, and the next call in the same box works.
+//! result that says what it ran into, and the next call in the same sandbox works.
 
 use podbay_soak as soak;
 use serde_json::json;

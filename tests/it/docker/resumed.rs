@@ -1,4 +1,4 @@
-//! A run that is killed goes on: nothing is said or done twice.
+//! A run that is killed continues: nothing is said or done twice.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn killed_and_gone_on(
             &listed["sessions"][0]["status"]
         ),
         (&result["session"], &json!("completed")),
-        "one session, which went on"
+        "one session, which continued"
     );
     (first, second)
 }
@@ -161,7 +161,7 @@ fn a_run_that_is_killed_while_the_model_speaks_goes_on() {
     assert_eq!(env.read("made.txt"), "line\n");
 }
 
-/// Issue 6: what the model knew of a file goes on with the session, so that what somebody did to it
+/// Issue 6: what the model knew of a file continues the session, so that what somebody did to it
 /// meanwhile is not lost.
 #[test]
 fn a_run_that_goes_on_writes_over_nothing_that_was_changed_meanwhile() {
@@ -189,7 +189,7 @@ fn a_run_that_goes_on_writes_over_nothing_that_was_changed_meanwhile() {
     );
 }
 
-/// REL-02: the call that was under way is told as such and is not carried out again.
+/// REL-02: the call that was under way is told as such and is not executed again.
 #[test]
 fn a_run_that_is_killed_in_a_call_goes_on_without_that_call() {
     let Some(env) = TestBox::new() else { return };
@@ -224,7 +224,7 @@ fn a_run_that_is_killed_in_a_call_goes_on_without_that_call() {
     );
 }
 
-/// What was learnt of the model goes on with the conversation: nothing is sent otherwise, and
+/// What was learnt of the model continues the conversation: nothing is sent otherwise, and
 /// nothing is asked in vain again.
 #[test]
 fn a_run_that_had_learnt_how_its_model_must_be_asked_goes_on_so() {
@@ -291,7 +291,7 @@ fn a_run_whose_model_was_shown_an_image_goes_on_with_it() {
             .to_string()
             .contains("data:image/png;base64,iVBOR")
     );
-    // With a model that sees nothing it goes on too, with the words alone.
+    // With a model that sees nothing it continues too, with the words alone.
     let blind = ScriptedModel::new().says("I see nothing.").start_blocking();
     let done = run(&mut env.task(&blind, &["--continue", "and now?"])).expect(0);
     assert!(
@@ -336,7 +336,7 @@ fn a_run_that_is_killed_while_the_conversation_is_summed_up_goes_on() {
         .start_blocking();
     let done = run(&mut env.task(&second, &["--continue"])).expect(0);
     assert_eq!(done.json()["response"], "It is done.", "{}", done.stderr);
-    assert_eq!(env.read("made.txt"), made, "no call is carried out again");
+    assert_eq!(env.read("made.txt"), made, "no call is executed again");
     let last = second.requests().pop().expect("a request")["messages"].to_string();
     assert!(
         last.contains("I wrote lines.") && last.matches("write lines").count() == 1,
@@ -345,7 +345,7 @@ fn a_run_that_is_killed_while_the_conversation_is_summed_up_goes_on() {
     env.assert_no_container();
 }
 
-/// What the person gets was settled: nobody is asked for it again, and it is said once.
+/// What the user gets was settled: nobody is asked for it again, and it is said once.
 #[test]
 fn a_run_that_is_killed_once_it_has_its_answer_gives_that_answer() {
     let Some(env) = TestBox::new() else { return };
@@ -473,7 +473,7 @@ fn a_session_that_is_killed_again_and_again_is_finished_all_the_same() {
     );
     assert!(
         made.starts_with("one\ntwo\n0\n1\n") && made == env.read("made.txt"),
-        "no call is carried out twice: {made}"
+        "no call is executed twice: {made}"
     );
     let request = last.requests().pop().expect("a request")["messages"].to_string();
     assert!(

@@ -1,4 +1,4 @@
-//! Changes that are held back wait, are shown, and are brought in only as a person asks.
+//! Changes that are pending wait, are shown, and are applied only as a user asks.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -207,7 +207,7 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
     assert_eq!(
         (env.read("made.txt").as_str(), env.read("kept.txt").as_str()),
         ("new\n", "one\n"),
-        "what was brought in stays"
+        "what was applied stays"
     );
     assert_eq!(
         review(&env, &["list"]).expect(0).text(),
@@ -445,7 +445,7 @@ fn a_terminal_is_asked_before_the_review_of_an_older_session_is_discarded() {
 #[test]
 fn a_person_at_a_terminal_is_asked_about_what_runs_by_itself() {
     let Some(env) = TestBox::new() else { return };
-    let question = "Bring in what runs by itself on your machine, too? [y/N] ";
+    let question = "Apply what runs by itself on your machine, too? [y/N] ";
     let answered = |words: &[&str], keys: &str| {
         let mut talk = Talk::run(&env, &env.project(), words);
         let shown = talk.sees(question);
@@ -561,7 +561,7 @@ fn a_run_that_goes_on_after_a_part_was_brought_in_goes_on_from_there() {
         .calls("bash", json!({"command": "echo three >> kept.txt"}))
         .says("Done.")
         .start_blocking();
-    run(&mut env.task(&more, &["go on", "--continue", "--changes", "review"])).expect(0);
+    run(&mut env.task(&more, &["continue", "--continue", "--changes", "review"])).expect(0);
     let shown = review(&env, &["diff", &id, "kept.txt"]).expect(0).text();
     assert!(
         shown.contains("+three") && !shown.contains("+two"),
@@ -586,7 +586,7 @@ fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
         env.write(&format!("src/{name}"), format!("{name}\n"));
     }
     env.write(".envrc", "true\n");
-    // What runs by itself waits on; the rest is brought in, and with it the old name goes from the
+    // What runs by itself waits on; the rest is applied, and with it the old name goes from the
     // project.
     held_back_to(
         &env,
@@ -601,7 +601,7 @@ fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
     held_back_to(&env, "true", &["--continue", "--apply"], 9);
     assert_eq!(read(), whole, "nothing was done");
     review(&env, &["discard"]).expect(0);
-    // So it is when the person gives the folder another name.
+    // So it is when the user gives the folder another name.
     held_back(&env, "mv lib new; echo more >> new/1", &[]);
     std::fs::rename(env.path("lib"), env.path("other")).expect("renamed");
     let result = go_on("cat new/2 > copied.txt", &[]);
@@ -716,7 +716,7 @@ fn nothing_goes_on_in_a_copy_in_which_an_earlier_version_renamed_a_folder() {
         .calls("bash", json!({"command": "echo three >> plain.txt"}))
         .says("Done.")
         .start_blocking();
-    let mut task = env.task(&model, &["go on", "--changes", "review", "--continue"]);
+    let mut task = env.task(&model, &["continue", "--changes", "review", "--continue"]);
     run(&mut task).expect(5).says(&[
         "the folder `src/deeper` was renamed",
         "the copy cannot be used any more",
@@ -821,8 +821,8 @@ fn what_the_person_changed_meanwhile_stays_or_is_put_together() {
     )["review"]
         .clone();
     env.write("both.txt", "one\ntwo\nthree\nfour\n5\n");
-    env.write("clash.txt", "the person's\n");
-    env.write("theirs.txt", "the person's\n");
+    env.write("clash.txt", "the user's\n");
+    env.write("theirs.txt", "the user's\n");
     let shown = review(&env, &["diff"]).expect(0).text();
     assert!(!shown.contains("theirs.txt"), "{shown}");
     let done = review(&env, &["apply"]).expect(9).text();
@@ -846,9 +846,9 @@ fn what_the_person_changed_meanwhile_stays_or_is_put_together() {
             env.read("both.txt").as_str(),
             env.read("clash.txt").as_str()
         ),
-        ("1\ntwo\nthree\nfour\n5\n", "the person's\n")
+        ("1\ntwo\nthree\nfour\n5\n", "the user's\n")
     );
-    assert_eq!(env.read("theirs.txt"), "the person's\n");
+    assert_eq!(env.read("theirs.txt"), "the user's\n");
     review(&env, &["discard"]).expect(0);
     env.assert_no_container();
 }
@@ -891,7 +891,7 @@ fn what_waits_is_not_lost_while_its_project_is_elsewhere() {
     env.assert_no_container();
 }
 
-/// Waits until a box has this file in its copy, and returns its id.
+/// Waits until a sandbox has this file in its copy, and returns its id.
 #[track_caller]
 pub(super) fn box_with(env: &TestBox, name: &str) -> String {
     let is_there = |container: &String| {
@@ -923,7 +923,7 @@ fn a_secret_whose_folder_was_moved_in_the_copy_is_hidden_in_the_next_box_too() {
     env.write("make.sh", "mkdir own; echo SECRET=sesame > own/.env; mv sub other; cat sub/.env other/.env > told.txt; true\n");
     held_back(&env, "sh make.sh", &[]);
     let model = ScriptedModel::new()
-        // One of its own the session can move. The box ends itself where something is no longer
+        // One of its own the session can move. The sandbox ends itself where something is no longer
         // covered.
         .calls("bash", json!({"command": "mv own another; sleep 20"}))
         .calls("bash", json!({"command": "cat told.txt; grep -r 'sesa[m]e' own another sub other; tr a-z A-Z < other/plain.txt"}))
@@ -965,12 +965,12 @@ fn a_secret_moved_to_where_nobody_looks_is_hidden_in_the_next_box_too() {
     let told = model.requests().last().expect("a request").to_string();
     assert!(!told.contains("covered there no longer"), "{told}");
     assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
-    // Whoever goes on with the session has a box that covered nothing before.
+    // Whoever continues the session has a sandbox that covered nothing before.
     let model = ScriptedModel::new()
         .calls("bash", json!({ "command": read }))
         .says("Done.")
         .start_blocking();
-    run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0);
+    run(&mut env.task(&model, &["continue", "--changes", "review", "--continue"])).expect(0);
     let told = model.requests().last().expect("a request").to_string();
     assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
     review(&env, &["discard"]).expect(0);
@@ -1017,7 +1017,7 @@ fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
             .text()
             .contains("at work, or cut off")
     );
-    // The session goes on where it was, and sees what it changed.
+    // The session continues where it was, and sees what it changed.
     let model = ScriptedModel::new()
         .calls(
             "bash",
@@ -1025,7 +1025,7 @@ fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
         )
         .says("Done.")
         .start_blocking();
-    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"]))
+    let result = run(&mut env.task(&model, &["continue", "--changes", "review", "--continue"]))
         .expect(0)
         .json();
     assert!(
@@ -1097,7 +1097,7 @@ fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the
         // However many turns it took.
         run(&mut env.here(&["undo", "2"])).expect(0);
         if state(&env) != old {
-            // The one that was finished by somebody else was taken back in its own turn.
+            // The one that was finished by somebody else was undone in its own turn.
             run(&mut env.here(&["undo", "9"])).expect(0);
         }
         assert_eq!(state(&env), old, "round {n}");
@@ -1348,7 +1348,7 @@ fn where_nothing_can_be_laid_over_a_project_it_is_copied() {
         shown.contains("+two") && !shown.contains("sesame"),
         "{shown}"
     );
-    // It goes on in the same copy.
+    // It continues in the same copy.
     let model = ScriptedModel::new()
         .calls(
             "bash",
@@ -1356,7 +1356,7 @@ fn where_nothing_can_be_laid_over_a_project_it_is_copied() {
         )
         .says("Done.")
         .start_blocking();
-    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"]))
+    let result = run(&mut env.task(&model, &["continue", "--changes", "review", "--continue"]))
         .expect(0)
         .json();
     assert!(

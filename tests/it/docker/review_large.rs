@@ -1,4 +1,4 @@
-//! Files that are too large to be kept, in a run whose changes are held back.
+//! Files that are too large to be kept, in a run whose changes are pending.
 
 use super::review::held_back;
 use super::review::noise;

@@ -1,4 +1,4 @@
-//! What a session does with git whose changes are held back waits with them, and comes as commits.
+//! What a session does with git whose changes are pending waits with them, and comes as commits.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -153,19 +153,22 @@ fn commits_wait_with_the_files_through_whatever_happens_and_come_as_commits() {
         shown.starts_with("commits: main ") && shown.contains("+two"),
         "{shown}"
     );
-    // It goes on where it was.
+    // It continues where it was.
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "git log --format=%s; echo three >> a.txt && git commit -q -a -m 'take three'"}))
         .says("Done.")
         .start_blocking();
-    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--resume", &name]))
-        .expect(0)
-        .says(&["(2) take three"])
-        .json();
+    let result = run(&mut env.task(
+        &model,
+        &["continue", "--changes", "review", "--resume", &name],
+    ))
+    .expect(0)
+    .says(&["(2) take three"])
+    .json();
     assert_eq!(id(&result), name);
     let told = model.requests().last().expect("a request")["messages"].to_string();
     assert!(told.contains("take two"), "{told}");
-    // The person has made a repository, which is nobody else's.
+    // The user has made a repository, which is nobody else's.
     let (text, is_good) = try_git(&env, "", &["init", "-q", "theirs"]);
     assert!(is_good, "{text}");
     give_all(&env.project());
@@ -173,10 +176,7 @@ fn commits_wait_with_the_files_through_whatever_happens_and_come_as_commits() {
         .expect(0)
         .says(&["git: imported from the session: main "]);
     assert!(!done.text().contains("waits"), "{}", done.text());
-    assert!(
-        !env.beside("hooked").exists(),
-        "no hook of the person's runs"
-    );
+    assert!(!env.beside("hooked").exists(), "no hook of the user's runs");
     assert_eq!(
         git(&env, &["log", "--format=%s %an"]),
         "take three Podbay\ntake two Podbay\none Ann\n"
@@ -188,7 +188,7 @@ fn commits_wait_with_the_files_through_whatever_happens_and_come_as_commits() {
     git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
     assert!(
         env.beside("hooked").exists(),
-        "but for the person's own commits"
+        "but for the user's own commits"
     );
     assert_nothing_waits(&env);
 }
@@ -532,12 +532,12 @@ fn submodules_and_linked_worktrees_commit_in_a_copy_as_well() {
         result["commits"].to_string().contains(".git/modules/sub"),
         "{result:#}"
     );
-    // They go on with their submodules.
+    // They continue their submodules.
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "git -C sub commit -q --allow-empty -m further; git -C sub log --format=%s; git add sub; git commit -q -m again"}))
         .says("Done.")
         .start_blocking();
-    run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0);
+    run(&mut env.task(&model, &["continue", "--changes", "review", "--continue"])).expect(0);
     review(&env, &["apply"]).expect(0);
     assert_eq!(git(&env, &["log", "-2", "--format=%s"]), "again\naround\n");
     assert_eq!(
@@ -560,7 +560,7 @@ fn submodules_and_linked_worktrees_commit_in_a_copy_as_well() {
         )
         .says("Done.")
         .start_blocking();
-    run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"]))
+    run(&mut env.task(&model, &["continue", "--changes", "review", "--continue"]))
         .expect(0)
         .says(&["commits: side "]);
     assert_eq!(subjects(&env), "one\n");
@@ -600,7 +600,7 @@ fn a_repository_below_the_top_can_only_be_read_where_changes_are_held_back() {
     );
     let said = git::about_git(&result).join("\n");
     assert!(
-        said.contains("git can only read in this session at deep/nested/.git: what is held back"),
+        said.contains("git can only read in this session at deep/nested/.git: what is pending"),
         "{said}"
     );
     review(&env, &["apply"]).expect(0);

@@ -1,5 +1,5 @@
-//! What a session whose changes are held back leaves for the person's git to obey, and a moment of
-//! the person's git after it was brought in.
+//! What a session whose changes are pending leaves for the user's git to obey, and a moment of
+//! the user's git after it was applied.
 
 use super::git::git;
 use super::git::give_all;
@@ -19,7 +19,7 @@ fn bare(env: &TestBox, folder: &str) -> String {
     )
 }
 
-/// Whether the person's git has started it, asked for what changed there.
+/// Whether the user's git has started it, asked for what changed there.
 fn bites(env: &TestBox, folder: &str) -> bool {
     let _ = try_git(env, folder, &["status"]);
     std::fs::remove_file(env.beside("pwn")).is_ok()
@@ -134,7 +134,7 @@ fn hooks_in_a_folder_that_settings_name_come_with_a_review_only_when_asked_for()
         "{done}"
     );
     review(&env, &["apply", "--accept-auto-run"]).expect(0);
-    assert!(commit(), "it was a hook that the person's git obeys");
+    assert!(commit(), "it was a hook that the user's git obeys");
     for folder in ["tools", "conf"] {
         std::fs::remove_dir_all(env.path(folder)).expect("removed");
     }
@@ -207,6 +207,6 @@ fn hooks_that_a_repository_around_the_project_names_come_only_when_asked_for() {
     );
     assert!(!commit(), "{done}");
     review(&env, &["apply", "--accept-auto-run"]).expect(0);
-    assert!(commit(), "it was a hook that the person's git obeys");
+    assert!(commit(), "it was a hook that the user's git obeys");
     env.assert_no_container();
 }

@@ -1,4 +1,4 @@
-//! One live controller per project, and the box of `podbay up` that others may join.
+//! One live controller per project, and the sandbox of `podbay up` that others may join.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn a_link_as_project_is_the_folder_that_it_leads_to() {
     env.assert_no_container();
 }
 
-/// Starts the box that others may join.
+/// Starts the sandbox that others may join.
 pub(super) fn up(env: &TestBox, model: &Running, arguments: &[&str]) {
     let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);
     run(command.arg(model.endpoint()).args(arguments)).expect(0);
@@ -167,7 +167,7 @@ fn an_environment_stays_until_the_one_in_its_place_works() {
         command.env("PODBAY_LLM_RETRIES", "0");
         command
     };
-    // No model; nothing made, nothing started, no guest that answers, no name to be had. Each time
+    // No model; nothing made, nothing started, no guest that answers, no name available. Each time
     // another making is asked for.
     run(&mut other("http://127.0.0.1:9/v1")).expect(6);
     is_as_it_was(&env, &first);
@@ -315,7 +315,7 @@ fn up_makes_a_paused_environment_anew_and_says_so() {
             .is_some_and(|detail| detail.contains("paused")),
         "{status}"
     );
-    // Nobody joins it, and nobody works beside a box under the project's lock because of it.
+    // Nobody joins it, and nobody works beside a sandbox under the project's lock because of it.
     let beside = start(&mut env.here(&[
         "sh",
         "--",
@@ -375,7 +375,7 @@ fn up_makes_good_what_it_finds_broken() {
         container
     };
     let mut seen = vec![up()];
-    // The box alone; with the volume; with a volume that is there and empty, of a controller that
+    // The sandbox alone; with the volume; with a volume that is there and empty, of a controller that
     // was killed while it filled it.
     for breaks in [
         &[][..],
@@ -430,7 +430,7 @@ fn a_shared_box_that_its_guest_gave_up_goes_for_everybody() {
     env.assert_no_container();
 }
 
-/// Such a command is killed in time or it takes its box along; either way the limits are named and
+/// Such a command is killed in time or it takes its sandbox along; either way the limits are named and
 /// the next call is well.
 #[test]
 fn a_fork_bomb_in_a_shared_box_is_over_when_its_call_is() {
@@ -458,7 +458,7 @@ fn a_fork_bomb_in_a_shared_box_is_over_when_its_call_is() {
     env.assert_no_container();
 }
 
-/// The counters are those of the whole box, and say nothing of who met the limit there.
+/// The counters are those of the whole sandbox, and say nothing of who met the limit there.
 #[test]
 fn who_only_runs_beside_others_at_the_limit_has_not_met_it() {
     let Some(env) = TestBox::new() else { return };
@@ -565,7 +565,7 @@ fn a_command_that_stops_all_it_can_reach_ends_when_it_is_over() {
     env.assert_no_container();
 }
 
-/// A guest that was joined can be stopped; PID 1 wakes it, and in the end kills who goes on.
+/// A guest that was joined can be stopped; PID 1 wakes it, and in the end kills who continues.
 #[test]
 fn r_12_a_command_that_stops_everything_again_and_again_ends_in_a_shared_box_too() {
     let Some(env) = TestBox::new() else { return };
@@ -659,7 +659,7 @@ fn a_shared_box_that_answers_no_more_is_removed() {
             json!({"command": "touch begun; sleep 60", "timeout_seconds": 1}),
         )
         .calls("bash", json!({"command": "echo $((40+2))"}))
-        .says("It went on.")
+        .says("It continued.")
         .start_blocking();
     up(&env, &model, &[]);
     let shared = env.container();

@@ -23,7 +23,7 @@ use crate::support::test_env::within;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Returns whether an engine of one's own can be had here; where not, the run says what is left
+/// Returns whether an engine of one's own is available here; where not, the run says what is left
 /// out.
 fn can_have_engine(what: &str) -> bool {
     let has = |program: &str| {
@@ -327,7 +327,7 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
         let model = ScriptedModel::new()
             .calls("bash", json!({"command": "touch begun; sleep 60"}))
             .calls("bash", json!({"command": "echo $((40+2))"}))
-            .says("It went on.")
+            .says("It continued.")
             .start_blocking();
         let started = start(
             env.task(&model, &["wait"])
@@ -338,7 +338,7 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
         let done = started.wait_within(PATIENCE);
         let ended = format!("{done:?}");
         // It depends on who is faster: the engine that comes back, or the controller that makes a
-        // new box.
+        // new sandbox.
         if done.code == 0 {
             n_went_on += 1;
             assert!(
@@ -378,7 +378,7 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
     // Past the test's own capture: it is a count that somebody wants to read.
     drop(writeln!(
         std::io::stderr(),
-        "{n_went_on} of {} runs went on after their engine was restarted",
+        "{n_went_on} of {} runs continued after their engine was restarted",
         signals.len()
     ));
 }
@@ -451,7 +451,7 @@ fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
     std::fs::remove_file(engine.data().join("full")).expect("it was there");
     engine.grow_to("600m");
     assert!(read().expect(0).text().contains("content"));
-    // Full again: either a box needs no room, or it is said.
+    // Full again: either a sandbox needs no room, or it is said.
     fill("full");
     let done = read();
     if done.code != 0 {

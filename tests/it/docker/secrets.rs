@@ -31,7 +31,7 @@ fn fill(env: &TestBox) {
     }
 }
 
-/// Runs a command as a person does: of one that a model gives policy reads what it can, and these
+/// Runs a command as a user does: of one that a model gives policy reads what it can, and these
 /// are to be judged by what they can do.
 fn bash(env: &TestBox, command: &str) -> Done {
     run(&mut env.here(&["sh", "--", "bash", "-c", command]))
@@ -203,7 +203,7 @@ fn what_runs_on_the_host_by_itself_cannot_be_changed_nor_moved_away() {
             .text()
             .contains("as it was")
     );
-    // The person's settings say otherwise.
+    // The user's settings say otherwise.
     let change = [
         "sh",
         "--",
@@ -322,7 +322,7 @@ fn what_one_sandbox_covered_is_covered_by_the_next_whatever_commands_did() {
             "{command}"
         );
     }
-    // The person says what is none.
+    // The user says what is none.
     let done = run(env
         .here(&["sh", "--", "cat", "shared/.env"])
         .env("PODBAY_SANDBOX_REVEAL", r#"["/shared", "shared/.env"]"#));
@@ -411,7 +411,7 @@ fn what_there_was_no_time_for_is_found_beside_the_session_and_hidden_from_then_o
     env.write("deep/read.sh", "cat deep/er/.env; echo was read");
     let read = || json!({"command": "bash deep/read.sh"});
     let wait = || json!({"command": "bash deep/wait.sh"});
-    // One of them finds that it gets another sandbox, and is not carried out.
+    // One of them finds that it gets another sandbox, and is not executed.
     let model = ScriptedModel::new()
         .calls("bash", wait())
         .calls("bash", wait())
@@ -434,7 +434,7 @@ fn what_there_was_no_time_for_is_found_beside_the_session_and_hidden_from_then_o
             .filter_map(|record| std::fs::read_to_string(record.path()).ok())
             .any(|text| text.contains("\"is_whole\":true"))
     };
-    assert!(until(is_searched), "it goes on beside a command");
+    assert!(until(is_searched), "it continues beside a command");
     env.write("on", "");
     let done = task.wait().expect(0).says(&[
         "the rest is looked through meanwhile",
@@ -455,7 +455,7 @@ fn what_there_was_no_time_for_is_found_beside_the_session_and_hidden_from_then_o
     let is_told = told.contains("commands could read deep/er/.env until now");
     assert_eq!(
         is_told,
-        told.contains("This call was not carried out"),
+        told.contains("This call was not executed"),
         "{told}"
     );
     assert!(
@@ -570,8 +570,8 @@ fn a_secret_that_the_person_renames_or_makes_while_changes_are_held_back_is_told
     env.write(".env", SECRET);
     env.write("other.env", SECRET);
     env.write("saved.env", SECRET);
-    // What the person puts beside is not sure to be seen in the copy, so that time alone says when
-    // to go on.
+    // What the user puts beside is not sure to be seen in the copy, so that time alone says when
+    // to continue.
     env.write("until.sh", "sleep 8; cat .env saved.env; echo read");
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "true"}))

@@ -1,4 +1,4 @@
-//! `podbay sh`: what the box is made of, and that a command in it behaves like one outside.
+//! `podbay sh`: what the sandbox is made of, and that a command in it behaves like one outside.
 
 use std::io::Read;
 use std::io::Write;

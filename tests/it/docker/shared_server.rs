@@ -103,7 +103,7 @@ async fn a_server_that_another_process_works_with_is_not_ended() {
     tokio::task::spawn_blocking(test).await.expect("no panic");
 }
 
-/// It ends by itself, as where memory runs out, while a session works with it: the session goes on.
+/// It ends by itself, as where memory runs out, while a session works with it: the session continues.
 #[tokio::test]
 async fn a_server_that_ends_while_a_session_works_with_it_is_started_again() {
     let Some(env) = TestBox::new() else { return };

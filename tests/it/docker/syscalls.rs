@@ -1,4 +1,4 @@
-//! What the kernel says to system calls: to any process of a box, to a command in it, and without
+//! What the kernel says to system calls: to any process of a sandbox, to a command in it, and without
 //! our filters.
 
 use std::collections::BTreeSet;
@@ -157,7 +157,7 @@ fn the_profile_of_commands_allows_ptrace_and_is_else_that_of_all() {
 fn the_profile_refuses_what_it_should_on_this_engine() {
     let Some(env) = TestBox::new() else { return };
     let calls = calls();
-    // A process that the engine starts in the box has the profile alone; a command has the guest's
+    // A process that the engine starts in the sandbox has the profile alone; a command has the guest's
     // filter on top.
     let begun = start(&mut env.here(&[
         "sh",

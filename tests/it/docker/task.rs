@@ -1,4 +1,4 @@
-//! A whole task: a scripted model outside, its calls in a real box.
+//! A whole task: a scripted model outside, its calls in a real sandbox.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;

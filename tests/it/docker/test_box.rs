@@ -1,4 +1,4 @@
-//! A project whose boxes a test looks at, and the engine's own command line to look with.
+//! A project whose sandboxes a test looks at, and the engine's own command line to look with.
 
 use std::ops::Deref;
 use std::process::Command;
@@ -25,7 +25,7 @@ impl Deref for TestBox {
 }
 
 impl TestBox {
-    /// Makes a project; `None`, and a printed line, where the person left these tests out.
+    /// Makes a project; `None`, and a printed line, where the user left these tests out.
     pub(super) fn new() -> Option<Self> {
         static READY: OnceLock<()> = OnceLock::new();
         if super::left_out() {

@@ -1,4 +1,4 @@
-//! Every tool in a real box, through `podbay run`.
+//! Every tool in a real sandbox, through `podbay run`.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

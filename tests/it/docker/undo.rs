@@ -1,4 +1,4 @@
-//! What a turn changed, by tools and by commands, is taken back and brought back.
+//! What a turn changed, by tools and by commands, is undone and brought back.
 
 use std::process::Command;
 use std::time::Duration;
@@ -173,7 +173,7 @@ fn what_the_person_changed_since_is_named_and_stays() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
     change(&env);
-    env.write("kept.txt", "the person's own\n");
+    env.write("kept.txt", "the user's own\n");
     let done = undo(&env, &[]).expect(1);
     assert!(
         done.text()
@@ -186,10 +186,10 @@ fn what_the_person_changed_since_is_named_and_stays() {
         "{}",
         done.text()
     );
-    assert_eq!(env.read("kept.txt"), "the person's own\n");
+    assert_eq!(env.read("kept.txt"), "the user's own\n");
     assert!(
         env.path("gone.txt").exists() && !env.path("made.txt").exists(),
-        "all else is taken back"
+        "all else is undone"
     );
     assert!(
         undo(&env, &["list"])
@@ -259,13 +259,13 @@ fn a_turn_ends_without_its_first_keeper_and_where_it_cannot_that_is_said() {
     );
     let _ = std::fs::remove_dir(env.project());
     std::fs::rename(&away, env.project()).expect("moved back");
-    env.write("mine.txt", "the person's\n");
-    undo(&env, &[]).expect(0).says(&[
-        "was cut off, so what you changed yourself after it may be among what is taken back",
-    ]);
+    env.write("mine.txt", "the user's\n");
+    undo(&env, &[])
+        .expect(0)
+        .says(&["was cut off, so what you changed yourself after it may be among what is undone"]);
     assert_eq!(env.read("made.txt"), "1\n");
     undo(&env, &["redo"]).expect(0);
-    assert_eq!(env.read("mine.txt"), "the person's\n");
+    assert_eq!(env.read("mine.txt"), "the user's\n");
     env.assert_no_container();
 }
 
@@ -419,7 +419,7 @@ fn three_turns_of_a_chat_are_taken_back_by_two_and_brought_back() {
     talk.types("what now?\n");
     talk.sees("I see.");
     let told = model.requests().last().expect("a request").to_string();
-    assert!(told.contains("The person has set files back"), "{told}");
+    assert!(told.contains("The user has set files back"), "{told}");
     talk.sees("> ");
     talk.leaves();
     env.assert_no_container();
@@ -454,7 +454,7 @@ fn where_it_was_not_kept_how_the_project_was_it_is_said_that_what_may_run_is_not
         "no keeper was there to be killed"
     );
     let done = task.wait().expect(0).says(&[
-        "what is changed now cannot be taken back by `podbay undo`",
+        "what is changed now cannot be undone by `podbay undo`",
         "what of the changes may run on your machine is not known",
     ]);
     let result = done.json();
@@ -476,7 +476,7 @@ fn g_06_what_may_run_on_the_host_later_is_named_at_the_end() {
         .calls("bash", json!({ "command": make }))
         .says("Done.")
         .start_blocking();
-    // The person's own patterns count as well.
+    // The user's own patterns count as well.
     let settings = env.beside("settings.toml");
     std::fs::write(&settings, "[sandbox]\nauto_run = [\"tools/*.run\"]\n").expect("written");
     let settings = settings.to_str().expect("UTF-8");
@@ -504,7 +504,7 @@ fn g_06_what_may_run_on_the_host_later_is_named_at_the_end() {
     env.assert_no_container();
 }
 
-/// Issue 28: in a live run, too, nothing goes on changing the project when the turn is over.
+/// Issue 28: in a live run, too, nothing continues changing the project when the turn is over.
 #[test]
 fn what_a_background_command_of_a_live_run_wrote_is_of_its_turn() {
     let Some(env) = TestBox::new() else { return };

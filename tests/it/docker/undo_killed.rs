@@ -1,5 +1,5 @@
-//! What is taken back, and what waits, whoever is killed meanwhile: a chat, a run, the command that
-//! takes back, its keeper.
+//! What is undone, and what waits, whoever is killed meanwhile: a chat, a run, the command that
+//! undoes, its keeper.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn an_undo_a_redo_and_a_resume_killed_at_any_moment_leave_whole_files_and_are_fi
             (&["redo", "2"], &["redo", "9"], &new)
         };
         let before = state(&env);
-        // What goes on with it is killed as well, where there is something to go on with.
+        // What continues it is killed as well, where there is something to continue.
         for order in [order, &["resume"]] {
             let task = start(
                 env.podbay(&["undo"])
@@ -157,7 +157,7 @@ fn where_an_application_or_an_undo_is_interrupted_it_is_said_what_goes_on() {
     );
     let id = made["review"].as_str().expect("a review");
     let words = [
-        format!("brought in of the review {id} was interrupted"),
+        format!("applied of the review {id} was interrupted"),
         format!("hint: `podbay review apply {id}` finishes it"),
     ];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -219,7 +219,7 @@ fn sigterm_ends_gc_and_down_while_the_engine_hangs_and_they_say_what_is_left() {
 #[test]
 fn what_is_given_up_while_the_engine_makes_it_and_cannot_be_removed_is_said() {
     let Some(env) = TestBox::new() else { return };
-    // The image is known, so that the only container that is made is the box.
+    // The image is known, so that the only container that is made is the sandbox.
     let hangs = EngineProxy::judging(env.beside("create"), |request| {
         let is_made = request.method == "POST" && request.path.starts_with("/containers/create");
         if is_made || request.method == "DELETE" {

@@ -74,7 +74,7 @@ fn a_name_that_looks_like_the_file_s_is_taken_for_it_and_that_is_said() {
                 "{tool}: {}",
                 finished.text
             );
-            // What is told of it is told of the file.
+            // What knows of it knows of the file.
             assert!(
                 finished
                     .changed

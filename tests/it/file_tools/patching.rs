@@ -223,7 +223,7 @@ impl Project {
             .expect("a runtime");
         runtime
             .block_on(pipeline.run(&call, &CancellationToken::new()))
-            .expect("the box is there")
+            .expect("the sandbox is there")
     }
 }
 

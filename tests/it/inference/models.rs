@@ -127,7 +127,7 @@ fn a_pull_that_is_killed_three_times_loads_each_byte_about_once() {
     let later = case.hub.ranges().split_off(n_before);
     assert!(
         !later.contains(&"bytes=0-17301503".to_owned()),
-        "the first part goes on: {later:?}"
+        "the first part continues: {later:?}"
     );
 
     // What is here is not loaded again, only checked.
@@ -292,7 +292,7 @@ fn a_model_can_be_named_by_address_and_by_path() {
     let done = run(&mut case.models(&["pull", own.to_str().expect("text")])).expect(0);
     assert!(done.text().contains(&sha256(&case.file)), "{}", done.text());
     case.arrived(&case.path("local/own.gguf"));
-    // Removed by its name; the person's own file stays.
+    // Removed by its name; the user's own file stays.
     run(&mut case.models(&["rm", "own"])).expect(0);
     assert!(own.exists() && !case.path("local/own.gguf").exists());
 }

@@ -184,7 +184,7 @@ async fn a_server_that_cuts_every_connection_short_is_given_up() {
     // others.
     let n_ranges = case.hub.ranges().len();
     assert!((4..=13).contains(&n_ranges), "{n_ranges} connections");
-    // What came is kept, and a better day goes on from there.
+    // What came is kept, and a better day continues from there.
     case.hub.manners().cut = None;
     let loaded = case.fetch().await.expect("it arrives");
     case.arrived(&loaded);
@@ -324,7 +324,7 @@ async fn a_server_that_drips_is_given_up_like_one_that_stalls() {
             .is_some_and(|hint| hint.contains("the next attempt resumes there")),
         "{error:?}"
     );
-    // What came is kept, and a better day goes on from there.
+    // What came is kept, and a better day continues from there.
     {
         let mut manners = case.hub.manners();
         (manners.piece, manners.slowly) = (16 << 10, None);

@@ -59,11 +59,11 @@ pub(crate) struct Wishes {
     pub(crate) tools: tools::Options,
     pub(crate) hooks: tools::HookOptions,
     pub(crate) llm: llm::Options,
-    /// What the person says, one answer after the other; then they think for ever.
+    /// What the user says, one answer after the other; then they think for ever.
     pub(crate) answers: Vec<Answered>,
     /// Nobody is there to be asked.
     pub(crate) alone: bool,
-    /// An earlier conversation to go on with.
+    /// An earlier conversation to continue.
     pub(crate) past: ResumeState,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Desk {
     pub(crate) agent: tokio::sync::Mutex<Agent>,
     events: Arc<Mutex<Vec<Event>>>,
     reached: Arc<Mutex<Vec<String>>>,
-    /// Pressed when a person is asked, before they answer.
+    /// Pressed when a user is asked, before they answer.
     pub(crate) before_answer: Arc<Mutex<Option<Interrupt>>>,
     /// What its calls left to be read again.
     pub(crate) artifacts: Artifacts,
@@ -205,7 +205,7 @@ impl Desk {
             .expect("ends")
     }
 
-    /// Goes on with the task that the earlier conversation left open.
+    /// Continues with the task that the earlier conversation left open.
     pub(crate) async fn go_on(&self) -> Outcome {
         let mut agent = self.agent.lock().await;
         tokio::time::timeout(
@@ -377,7 +377,7 @@ impl Asker for Person {
         } else {
             Some(answers.remove(0))
         };
-        // A person who says nothing keeps everybody waiting.
+        // A user who says nothing keeps everybody waiting.
         Box::pin(async move {
             match answer {
                 Some(answer) => answer,

@@ -1,5 +1,5 @@
 //! A socket in front of the engine's: it notes each request, and a test can look or act before one
-//! goes on.
+//! continues.
 
 use std::io;
 use std::io::BufRead;

@@ -1,5 +1,5 @@
 //! A real guest in this process, over a stream in memory; its spawner is a process of its own, as
-//! in a box.
+//! in a sandbox.
 
 use std::path::Path;
 use std::path::PathBuf;

@@ -47,7 +47,7 @@ print(json.dumps(said))
 pub(crate) const OWN: i64 = 0x51d;
 pub(crate) const MINUS_ONE: i64 = -1;
 
-/// What nobody in a box may do; the arguments are such that a plain kernel does it, or finds fault
+/// What nobody in a sandbox may do; the arguments are such that a plain kernel does it, or finds fault
 /// with an argument, where it lets everybody.
 pub(crate) fn refused() -> Vec<(&'static str, Vec<i64>)> {
     let user = i64::from(libc::CLONE_NEWUSER);

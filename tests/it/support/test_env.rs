@@ -1,4 +1,4 @@
-//! A person's machine in miniature: a home, a state folder and a project of their own, and the
+//! A user's machine in miniature: a home, a state folder and a project of their own, and the
 //! program as they would run it.
 
 use std::io::ErrorKind;

@@ -47,10 +47,10 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
         ("git_log", none()),
         ("git_branch", json!({"action": "create", "name": "topic"})),
         ("git_checkout", json!({"target": "topic"})),
-        ("git_commit", json!({"message": "Go on"})),
+        ("git_commit", json!({"message": "Continue"})),
         ("git_stash", json!({"message": "later"})),
         ("think", json!({"thought": "So far so good."})),
-        ("task_list", json!({"action": "add", "task": "go on"})),
+        ("task_list", json!({"action": "add", "task": "continue"})),
         ("ask_user", json!({"question": "Shall I?"})),
         ("env", none()),
         ("start_background_process", json!({"command": "sleep 30"})),
@@ -231,7 +231,7 @@ async fn a_rule_that_asks_is_named_where_nobody_is_there() {
     }
 }
 
-/// Where a person would be asked and nobody is there, what changes something is denied with a way
+/// Where a user would be asked and nobody is there, what changes something is denied with a way
 /// on, and reaches nothing.
 #[tokio::test]
 async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
@@ -254,7 +254,7 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
             );
         } else {
             done.push(tool);
-            // `echo` writes nothing, and what the person wants to be written down is written
+            // `echo` writes nothing, and what the user wants to be written down is written
             // without a question.
             let is_harmless = ["bash", "update_config"].contains(&tool);
             assert!(
@@ -293,7 +293,7 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
     );
 }
 
-/// Calls that only read run at once, but for those that ask a person or change what the session
+/// Calls that only read run at once, but for those that ask a user or change what the session
 /// knows.
 #[tokio::test]
 async fn what_runs_beside_others_only_reads_and_keeps_nothing() {
@@ -336,7 +336,7 @@ async fn what_runs_beside_others_only_reads_and_keeps_nothing() {
     assert_eq!(beside, expected);
 }
 
-/// Each class of result has its name, and those that do not say by themselves how to go on are told
+/// Each class of result has its name, and those that do not say by themselves how to continue are told
 /// with it.
 #[tokio::test]
 async fn each_class_of_result_is_told_from_the_others() {
@@ -450,7 +450,7 @@ async fn a_file_tool_over_its_time_is_told_as_done_or_as_stopped() {
     let told = "copy many to more: did not end within 0 s and was stopped; a part of it may be done, so check what exists before you continue";
     assert_eq!(
         text,
-        format!("{told}\n[to go on, ask for less at once, such as one file or folder]")
+        format!("{told}\n[to continue, ask for less at once, such as one file or folder]")
     );
     assert!(!hand.has("more"), "it appears whole or not at all");
 }

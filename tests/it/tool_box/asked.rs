@@ -1,4 +1,4 @@
-//! What a person is shown when they are asked: the call that would be carried out, whatever the
+//! What a user is shown when they are asked: the call that would be executed, whatever the
 //! model calls its parts.
 
 use podbay::ui::Paint;
@@ -6,7 +6,7 @@ use podbay::ui::Question;
 
 use super::*;
 
-/// Makes a call in a mode that asks about it; returns what is shown to the person who is asked.
+/// Makes a call in a mode that asks about it; returns what is shown to the user who is asked.
 async fn shown(tool: &str, arguments: Value) -> String {
     let rules = policy::Options {
         ask: vec!["bash".to_owned()],
@@ -109,7 +109,7 @@ async fn what_goes_into_a_file_is_shown_as_it_is() {
     }
 }
 
-/// A here-document whose line ends came escaped is carried out with real ones, and `insert_lines`
+/// A here-document whose line ends came escaped is executed with real ones, and `insert_lines`
 /// says what is done by its name alone.
 #[tokio::test]
 async fn what_is_mended_is_shown_mended() {

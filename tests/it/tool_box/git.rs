@@ -48,14 +48,14 @@ async fn status_difference_and_log_are_shown() {
             .await
             .contains("(no output)")
     );
-    hand.run("git", &["commit", "-q", "-m", "Go on"]);
+    hand.run("git", &["commit", "-q", "-m", "Continue"]);
     let log = hand.ok("git_log", none()).await;
     assert!(
         log.lines().count() == 2
             && log
                 .lines()
                 .next()
-                .is_some_and(|line| line.ends_with("(HEAD -> main) Go on")),
+                .is_some_and(|line| line.ends_with("(HEAD -> main) Continue")),
         "{log}"
     );
     let log = hand
@@ -67,7 +67,7 @@ async fn status_difference_and_log_are_shown() {
     assert!(
         log.starts_with("commit ")
             && log.contains("Author: ann")
-            && log.contains("    Go on")
+            && log.contains("    Continue")
             && !log.contains("Begin"),
         "{log}"
     );
@@ -305,7 +305,7 @@ async fn a_repository_whose_files_lie_outside_is_not_asked() {
     );
 }
 
-/// The box has the project's folder alone: of a linked worktree it has the files, and not the
+/// The sandbox has the project's folder alone: of a linked worktree it has the files, and not the
 /// repository.
 #[tokio::test]
 async fn a_worktree_whose_repository_is_elsewhere_is_told_with_a_way_on() {

@@ -48,7 +48,7 @@ struct Hand {
     pipeline: Pipeline,
     reached: Arc<Mutex<Vec<String>>>,
     events: Arc<Mutex<Vec<Event>>>,
-    /// What a person was asked for permission for.
+    /// What a user was asked for permission for.
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
@@ -70,7 +70,7 @@ impl Hand {
         )
     }
 
-    /// Goes on in another process and another box, with what the log says.
+    /// Continues in another process and another sandbox, with what the log says.
     async fn resumed(mut self) -> Self {
         let workspace = self.guest.take_workspace();
         let events: Vec<Event> = self
@@ -167,7 +167,7 @@ impl Hand {
         self.pipeline
             .run(&call, cancel)
             .await
-            .expect("the box is there")
+            .expect("the sandbox is there")
     }
 
     /// Makes a call that must succeed; returns what the model reads.

@@ -391,7 +391,7 @@ async fn no_tool_touches_a_device() {
 }
 
 /// Issue 6: what cannot be seen in a name, or turns what stands around it, is shown, to the model
-/// as to the person.
+/// as to the user.
 #[tokio::test]
 async fn names_are_shown_as_what_they_are_and_can_be_named_so() {
     let hand = Hand::new().await;

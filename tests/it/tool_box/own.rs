@@ -22,7 +22,7 @@ async fn a_thought_is_noted_and_an_empty_one_is_none() {
     );
     assert!(
         hand.reached().is_empty(),
-        "the box has nothing to do with it"
+        "the sandbox has nothing to do with it"
     );
 }
 
@@ -436,7 +436,7 @@ async fn rarely_used_tools_are_found_explained_and_called() {
     }
     assert!(
         !all.contains("read_file(") && !all.contains("more_tools("),
-        "what the model is told of is not listed: {all}"
+        "what the model knows of is not listed: {all}"
     );
     let found = hand
         .ok(

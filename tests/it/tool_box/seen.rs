@@ -319,7 +319,7 @@ async fn whoever_replaces_what_they_saw_a_part_of_is_told_so() {
     );
 }
 
-/// Issue 6: a session that goes on, in another process and another box, knows what it knew.
+/// Issue 6: a session that continues, in another process and another sandbox, knows what it knew.
 #[tokio::test]
 async fn a_session_that_goes_on_in_another_box_knows_what_was_read() {
     let hand = read().await;
@@ -381,7 +381,7 @@ async fn what_is_remembered_stands_with_the_result_that_told_it() {
     assert_eq!(told, expected);
 }
 
-/// What the model is told of the project before its task is read too.
+/// What the model knows of the project before its task is read too.
 #[tokio::test]
 async fn instructions_that_the_model_was_told_are_known() {
     let hand = Hand::new().await;

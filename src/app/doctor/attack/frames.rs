@@ -1,4 +1,4 @@
-//! A hostile guest at the other end of the line: no box is needed, only what the host makes of its
+//! A hostile guest at the other end of the line: no sandbox is needed, only what the host makes of its
 //! bytes.
 
 use std::time::Duration;
@@ -32,7 +32,7 @@ const BUILD: &str = "attack";
 /// How long the host may take to see through it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Carries out one of them; `None` where the id is not one of these.
+/// Executes one of them; `None` where the id is not one of these.
 pub(super) async fn attack(id: &str) -> Option<Finding> {
     let act = async {
         match id {
@@ -268,7 +268,7 @@ async fn connected() -> Result<(Link, DuplexStream), String> {
 async fn ended(link: &Link) -> Result<Reason, String> {
     tokio::time::timeout(PATIENCE, link.wait_ended())
         .await
-        .map_err(|_| "the stream goes on".to_owned())
+        .map_err(|_| "the stream continues".to_owned())
 }
 
 async fn say(guest: &mut DuplexStream, message: &ToHost) {

@@ -1,4 +1,4 @@
-//! A box under attack: commands of the guest's table are run in it, and calls made that a model
+//! A sandbox under attack: commands of the guest's table are run in it, and calls made that a model
 //! could make.
 
 use std::sync::atomic::AtomicBool;
@@ -20,7 +20,7 @@ use podbay_wire::Exec;
 use podbay_wire::Output;
 use podbay_wire::message::Facts;
 
-/// Where commands find the guest's program, in boxes of ours and of compose.
+/// Where commands find the guest's program, in sandboxes of ours and of compose.
 const PROGRAM: &str = "/run/podbay/bin/podbay";
 
 /// How long one attack may take.
@@ -122,7 +122,7 @@ impl Inside<'_> {
         }
     }
 
-    /// Returns by how much more time what happens in this box may take than where it has a core.
+    /// Returns by how much more time what happens in this sandbox may take than where it has a core.
     pub(super) fn slowness(&self) -> u32 {
         let millicores = self.facts.millicores.unwrap_or(1000).clamp(1, 1000);
         (1000 / millicores).min(5) as u32
@@ -191,7 +191,7 @@ impl Inside<'_> {
             .map_err(Error::Sandbox)
     }
 
-    /// Runs one more command, which says whether the box still does what it should.
+    /// Runs one more command, which says whether the sandbox still does what it should.
     pub(super) async fn look_again(&self) -> Result<Finding, Error> {
         Ok(self
             .attack_with("count", &[], &self.patient())

@@ -1,4 +1,4 @@
-//! Attacks on what a box may take. Where no limit is in force nothing is tried: that would be an
+//! Attacks on what a sandbox may take. Where no limit is in force nothing is tried: that would be an
 //! attack on the machine.
 
 use std::sync::atomic::Ordering;
@@ -64,23 +64,23 @@ impl Machine {
     }
 }
 
-/// What judging needs besides the box: the settings as the person has them.
+/// What judging needs besides the sandbox: the settings as the user has them.
 pub(super) struct Measure<'a> {
     pub(super) config: &'a Config,
     pub(super) machine: Machine,
-    /// What the guest found in the box with the person's own limits; the attacks may run in a
+    /// What the guest found in the sandbox with the user's own limits; the attacks may run in a
     /// smaller one.
     pub(super) memory: Option<u64>,
     pub(super) n_processes: Option<u64>,
     pub(super) millicores: Option<u64>,
-    /// Thousandths of a core that were asked for; `None` in a box that somebody else keeps.
+    /// Thousandths of a core that were asked for; `None` in a sandbox that Podbay did not start.
     pub(super) asked: Option<u64>,
-    /// How much the project may grow in the box that is filled up; `None` where that is the
+    /// How much the project may grow in the sandbox that is filled up; `None` where that is the
     /// person's own project.
     pub(super) growth: Option<u64>,
 }
 
-/// Carries out one of them; `None` where the id is not one of these.
+/// Executes one of them; `None` where the id is not one of these.
 pub(super) async fn attack(
     inside: &Inside<'_>,
     measure: &Measure<'_>,
@@ -364,7 +364,7 @@ async fn in_time(
     took: Duration,
     what: &str,
 ) -> Result<Finding, Error> {
-    // A second until it is asked, its grace, and what a slow machine takes, or a box that has
+    // A second until it is asked, its grace, and what a slow machine takes, or a sandbox that has
     // little of a core.
     let held = said && took < Duration::from_secs(5) * inside.slowness();
     let got = format!(

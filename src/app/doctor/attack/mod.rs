@@ -1,9 +1,9 @@
-//! `--attack`: what an agent could try against its sandbox, tried in the person's own set-up.
+//! `--attack`: what an agent could try against its sandbox, tried in the user's own set-up.
 //!
-//! A throw-away project and two boxes made from the person's settings: one as they are, one with
+//! A throw-away project and two sandboxes made from the user's settings: one as they are, one with
 //! less memory and fewer processes, in which filling up is quick and does not trouble the machine.
 //! What is tried stands in `attacks.toml`, with what must happen; nothing does harm where it
-//! succeeds. With the backend `attach` there is one box, and it is the real one.
+//! succeeds. With the backend `attach` there is one sandbox, and it is the real one.
 //!
 //! Start with [`attack`], then `table.rs`.
 
@@ -46,13 +46,13 @@ use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_wire::message::Facts;
 
-/// Most memory and processes of the box that is filled up.
+/// Most memory and processes of the sandbox that is filled up.
 const SMALL: (ByteSize, u32) = (ByteSize::mib(256), 128);
 
-/// Most growth of the project in that box: more than what comes and goes on a disk that others use.
+/// Most growth of the project in that sandbox: more than what comes and goes on a disk that others use.
 const GROWTH: ByteSize = ByteSize::mib(64);
 
-/// The row about it: growth counts from the start of a box, so that it has one of its own.
+/// The row about it: growth counts from the start of a sandbox, so that it has one of its own.
 const GROWING: &str = "R-18";
 
 /// How often a row is tried where others, who use the same disk, may have decided how it came out.
@@ -115,7 +115,7 @@ impl Siege {
     }
 }
 
-/// Tries everything. That a sandbox cannot be had is an error; that one does not hold is a row.
+/// Tries everything. That a sandbox is not available is an error; that one does not hold is a row.
 #[boxed]
 pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
     let doing = |source| Error::Io {
@@ -142,7 +142,7 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
     let mut camp = Box::pin(Camp::pitch(&place, &place.config, front, cancel)).await?;
     let engine = match camp.bench.engine() {
         Ok(engine) => Some(engine.facts(cancel).await.map_err(Error::Engine)?),
-        // The box is somebody else's.
+        // The sandbox is somebody else's.
         Err(_) => None,
     };
     let (memory, n_cpus) = (
@@ -207,7 +207,7 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
     Ok(Siege::new(attempts))
 }
 
-/// A box under attack, and what goes with it.
+/// A sandbox under attack, and what goes with it.
 struct Camp {
     bench: Bench,
     sandbox: Sandbox,
@@ -270,7 +270,7 @@ impl Camp {
         let lock = bench.lock()?;
         let sink = Arc::clone(&front.sink);
         let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
-        // That a box ended is a row's to tell, and a person who reads rows need not be warned
+        // That a sandbox ended is a row's to tell, and a user who reads rows need not be warned
         // twice.
         let (sandbox, started) = bench
             .start(&progress, None, Arc::new(|_| {}), cancel)
@@ -324,12 +324,12 @@ impl Camp {
             id if ATTACKS.iter().any(|(known, _)| *known == id) => {
                 inside.attack(id, &[]).await.map(inside::Ran::found)
             }
-            id => unreachable!("a test sees to it that somebody carries out {id}"),
+            id => unreachable!("a test sees to it that somebody executes {id}"),
         }
     }
 
     async fn strike(self) {
-        // A new token: what was made is removed also when the person has had enough.
+        // A new token: what was made is removed also when the user has had enough.
         let cancel = CancellationToken::new();
         let removed = self
             .inside(&cancel)
@@ -359,8 +359,8 @@ async fn neighbours(inside: &Inside<'_>) -> Result<Finding, Error> {
     ran.map(inside::Ran::found)
 }
 
-/// Opens a port and a socket by name on this machine, as a service of the person's would, and lets
-/// the box look for them.
+/// Opens a port and a socket by name on this machine, as a service of the user's would, and lets
+/// the sandbox look for them.
 async fn listeners(inside: &Inside<'_>) -> Result<Finding, Error> {
     use std::net::TcpListener;
     use std::net::UdpSocket;
@@ -426,7 +426,7 @@ fn environment(found: &Finding) -> Finding {
     }
 }
 
-/// Returns the settings of the box that is filled up.
+/// Returns the settings of the sandbox that is filled up.
 fn smaller(config: &Config) -> Config {
     let mut config = config.clone();
     let sandbox = &mut config.sandbox;

@@ -21,7 +21,7 @@ pub(super) const IDS: &[&str] = &[
     "ESC-12", "P-01", "P-02", "P-03", "P-04", "P-05", "P-06", "P-07", "P-09",
 ];
 
-/// Carries out one of them; `None` where the id is not one of these.
+/// Executes one of them; `None` where the id is not one of these.
 pub(super) async fn attack(inside: &Inside<'_>, id: &str) -> Result<Option<Finding>, Error> {
     let own = |name: &str| format!("{}/{name}", inside.folder);
     let calls = match id {
@@ -148,7 +148,7 @@ async fn folders(inside: &Inside<'_>) -> Result<Finding, Error> {
     })
 }
 
-/// What must go on working while all of these are refused.
+/// What must continue working while all of these are refused.
 async fn twin(inside: &Inside<'_>) -> Result<Finding, Error> {
     let path = format!("{}/good/new", inside.folder);
     let written = inside.call(write(&path)).await?;

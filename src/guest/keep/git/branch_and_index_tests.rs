@@ -25,7 +25,7 @@ fn check_next_commit(sample: &Sample, own: &[&str]) {
     assert_eq!(
         changed.lines().collect::<Vec<_>>(),
         own,
-        "the person's own commit"
+        "the user's own commit"
     );
 }
 

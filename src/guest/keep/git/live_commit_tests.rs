@@ -45,7 +45,7 @@ fn auto_run_files_only_in_commits_of_a_live_session_are_named() {
     assert_eq!(
         named,
         [".envrc", "Makefile", "deep/package.json", "tools/x.run"],
-        "the last one by the person's own pattern"
+        "the last one by the user's own pattern"
     );
     assert!(settled.is_settled && settled.held.is_empty(), "{settled:?}");
     assert_eq!(case.subjects(), "plain\na\n");

@@ -192,7 +192,7 @@ fn a_replaced_repository_keeps_no_parts() {
     let mut case = PartialCase::of(sample);
     assert!(
         case.start.parts.is_empty(),
-        "they are no files of the person's: {:?}",
+        "they are no files of the user's: {:?}",
         case.start.parts
     );
     // As for a repository whose folder was replaced.

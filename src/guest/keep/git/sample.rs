@@ -131,10 +131,7 @@ impl Sample {
 }
 
 /// Runs git as a user with empty settings; returns whether it succeeded.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test is the person who runs git"
-)]
+#[expect(clippy::disallowed_methods, reason = "a test is the user who runs git")]
 pub(crate) fn run_git(folder: &Path, words: &[&str]) -> (String, bool) {
     let output = std::process::Command::new("git")
         .args(words)

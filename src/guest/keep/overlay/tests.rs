@@ -59,10 +59,10 @@ fn only_the_sessions_changes_are_found_not_the_users() {
     fs::write(laid.copy("src/a.rs"), "changed\n").expect("written");
     fs::write(laid.copy("src/new.rs"), "new\n").expect("written");
     fs::remove_file(laid.copy("docs/one.md")).expect("removed");
-    laid.scene.write("lib/a.rs", "the person's\n");
-    laid.scene.write("lib/made.rs", "the person's\n");
-    laid.scene.write("src/deep/made.rs", "the person's\n");
-    laid.scene.write("docs/beside.md", "the person's\n");
+    laid.scene.write("lib/a.rs", "the user's\n");
+    laid.scene.write("lib/made.rs", "the user's\n");
+    laid.scene.write("src/deep/made.rs", "the user's\n");
+    laid.scene.write("docs/beside.md", "the user's\n");
     laid.scene.remove("docs/two.md");
     laid.scene.remove("gone");
     let expected = ["-docs/one.md", "~src/a.rs", "+src/new.rs"];

@@ -271,7 +271,7 @@ fn changes_are_pending_and_applied_path_by_path() {
         2,
         undo::UndoOptions::default(),
     )
-    .expect("taken back");
+    .expect("undone");
     assert_eq!((undone.turns.len(), held.scene.all()), (2, before));
 }
 

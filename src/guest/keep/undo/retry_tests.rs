@@ -202,7 +202,7 @@ fn a_path_that_the_user_moved_away_is_restored_by_a_retry() {
     assert_eq!(
         all_left(&undo(&scene, 1)).len(),
         1,
-        "it was the person who removed it"
+        "it was the user who removed it"
     );
     assert_eq!(
         all_left(&try_again(&scene, UndoOptions::default())),
@@ -249,7 +249,7 @@ fn paths_that_a_running_sandbox_may_mask_are_left_until_it_ends() {
     .beside_a_sandbox();
     let Ok(UndoAnswer::Undone(undone)) = super::order(&scene.project(), &scene.state(), &order)
     else {
-        panic!("not taken back")
+        panic!("not undone")
     };
     assert_eq!(
         all_left(&undone),

@@ -23,7 +23,7 @@ pub(super) fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnE
 }
 
 pub(super) fn undo(scene: &Scene, n: u32) -> UndoOutcome {
-    back(&scene.project(), &scene.state(), n, UndoOptions::default()).expect("taken back")
+    back(&scene.project(), &scene.state(), n, UndoOptions::default()).expect("undone")
 }
 
 pub(super) fn redo(scene: &Scene, n: u32) -> UndoOutcome {
@@ -104,12 +104,12 @@ fn changes_of_the_user_between_and_after_turns_stay() {
         scene.write("between", "2");
         scene.write("new", "2");
     });
-    scene.write("between", "the person's");
+    scene.write("between", "the user's");
     take_turn(&scene, 2, || {
         scene.write("after", "2");
         scene.write("newer", "2");
     });
-    scene.write("after", "the person's");
+    scene.write("after", "the user's");
     let undone = undo(&scene, 2);
     let conflicts: Vec<_> = undone
         .turns
@@ -131,8 +131,8 @@ fn changes_of_the_user_between_and_after_turns_stay() {
     assert_eq!(
         there,
         [
-            "after file 644 \"the person's\"",
-            "between file 644 \"the person's\""
+            "after file 644 \"the user's\"",
+            "between file 644 \"the user's\""
         ]
     );
 }
@@ -208,7 +208,7 @@ fn a_resumed_undo_continues_with_the_turns_that_were_to_follow() {
 fn diffs_of_turns_are_shown_separately() {
     let scene = Scene::new();
     take_turn(&scene, 1, || scene.write("file", "1\n"));
-    scene.write("file", "the person's\n");
+    scene.write("file", "the user's\n");
     let ended = take_turn(&scene, 2, || scene.write("file", "2\n"));
     assert_eq!(ended.changes.first.len(), 1);
     let shown = difference(&scene.state(), 5).expect("shown");
@@ -218,7 +218,7 @@ fn diffs_of_turns_are_shown_separately() {
         .collect();
     assert_eq!(
         lines,
-        [vec!["-the person's", "+2"], vec!["@@ -0,0 +1 @@", "+1"]]
+        [vec!["-the user's", "+2"], vec!["@@ -0,0 +1 @@", "+1"]]
     );
 }
 

@@ -111,7 +111,7 @@ fn tokens_ending_the_models_own_turn_end_nothing_else() {
         "<|end|><|start|>assistant<|channel|>final<|message|>",
     ] {
         check(
-            "goes on",
+            "continues",
             &format!("I look.{again}{call}"),
             "I look.",
             "",

@@ -95,7 +95,7 @@ fn a_closing_tag_ends_a_value_only_where_the_call_continues() {
     }
     // An ambiguous call is requested again; half of it is never executed.
     let text = "<tool_call><function=bash><parameter=command>ls</parameter> and so on";
-    check("goes on as text", text, "", "", &[], Some("bash"));
+    check("continues as text", text, "", "", &[], Some("bash"));
     let text =
         "<tool_call>bash<arg_key>command</arg_key><arg_value>ls</arg_value> and so on</tool_call>";
     assert_eq!(read(text, None).2, [""; 0]);

@@ -212,7 +212,7 @@ async fn small(
     Ok(true)
 }
 
-/// Plays the next turn; returns whether the connection goes on.
+/// Plays the next turn; returns whether the connection continues.
 async fn complete(stream: &mut TcpStream, shared: &Shared, body: &[u8]) -> io::Result<bool> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     let streamed = request["stream"] == json!(true);

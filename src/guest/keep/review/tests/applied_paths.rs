@@ -135,7 +135,7 @@ fn an_applied_path_that_was_undone_is_pending_again() {
         1,
         undo::UndoOptions::default(),
     )
-    .expect("taken back");
+    .expect("undone");
     assert!(
         held.shown().contains("kept.txt") && held.shown().contains("gone.txt"),
         "{}",
@@ -145,7 +145,7 @@ fn an_applied_path_that_was_undone_is_pending_again() {
     held.end();
     assert!(
         held.shown().contains("kept.txt"),
-        "still after the session went on: {}",
+        "still after the session continued: {}",
         held.shown()
     );
     assert_eq!(held.apply(&[], false, false).n_left, 0);

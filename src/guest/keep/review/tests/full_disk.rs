@@ -48,7 +48,7 @@ fn take_back(held: &ReviewScene, n: u32) {
         n,
         undo::UndoOptions::default(),
     )
-    .expect("taken back");
+    .expect("undone");
     assert!(
         undone
             .turns

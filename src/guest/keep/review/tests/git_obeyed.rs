@@ -268,10 +268,7 @@ fn configured_hooks_are_applied_only_on_request_in_any_form() {
     assert_eq!(named, [HOOK], "where no such folder was");
     assert!(!held.scene.path("tools").exists());
     held.apply(&[], false, true);
-    assert!(
-        held.scene.path(HOOK).exists(),
-        "the person has asked for it"
-    );
+    assert!(held.scene.path(HOOK).exists(), "the user has asked for it");
     // The folder above is moved away.
     let there = |scene: &Scene| scene.write(HOOK, "#!/bin/sh\n# theirs\n");
     let (held, named) = settled(&[("core.hooksPath", "src/../tools/hooks")], there, |held| {
@@ -373,7 +370,7 @@ fn targets_of_repository_links_are_applied_only_on_request() {
                 fs::read_to_string(held.scene.path(file))
                     .expect("there")
                     .contains("fsmonitor"),
-                "{link}: the person has asked for it"
+                "{link}: the user has asked for it"
             );
         }
     }

@@ -233,7 +233,7 @@ fn a_new_dependency_folder_is_applied_completely_or_not_at_all() {
     assert_eq!(
         refused.matches("env2").count(),
         1,
-        "it is told of once: {refused}"
+        "it knows of once: {refused}"
     );
     assert_eq!(
         done.may_run

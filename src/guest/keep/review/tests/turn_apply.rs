@@ -129,7 +129,7 @@ impl TurnScene {
             n,
             undo::UndoOptions::default(),
         )
-        .expect("taken back");
+        .expect("undone");
         undone.n_back
     }
 }
@@ -156,7 +156,7 @@ fn a_turn_is_applied_as_one_and_undone_without_the_users_changes() {
     session.write("made.txt", "made\n");
     session.write("code/moved.rs", "moved\n");
     fs::remove_dir_all(session.copy("src")).expect("removed");
-    session.scene().write("b.txt", "the person's\n");
+    session.scene().write("b.txt", "the user's\n");
     let ended = session.end(false);
     assert_eq!(
         came(&ended),
@@ -171,7 +171,7 @@ fn a_turn_is_applied_as_one_and_undone_without_the_users_changes() {
     assert_eq!(session.undo(1), 0);
     assert_eq!(
         (session.in_project("a.txt"), session.in_project("b.txt")),
-        ("one\ntwo\nthree\n".to_owned(), "the person's\n".to_owned())
+        ("one\ntwo\nthree\n".to_owned(), "the user's\n".to_owned())
     );
     assert!(
         session.scene().path("src/moved.rs").exists() && !session.scene().path("made.txt").exists()
@@ -190,22 +190,22 @@ fn a_session_that_keeps_its_copy_sees_the_users_changes() {
     fs::remove_dir_all(session.copy("src")).expect("removed");
     assert_eq!(session.end(true).n_left, 0);
     // Where the session has its own, where it shows through, and where it made the folder.
-    session.scene().write("a.txt", "one\n2\n3, the person's\n");
-    session.scene().write("b.txt", "the person's\n");
-    session.scene().write("own/beside.txt", "the person's\n");
+    session.scene().write("a.txt", "one\n2\n3, the user's\n");
+    session.scene().write("b.txt", "the user's\n");
+    session.scene().write("own/beside.txt", "the user's\n");
     session.scene().remove("own/made.txt");
     fs::write("/proc/sys/vm/drop_caches", "2").expect("as root");
     assert_eq!(session.turn(), Vec::<String>::new());
     assert_eq!(
         (session.read("a.txt"), session.read("b.txt")),
         (
-            "one\n2\n3, the person's\n".to_owned(),
-            "the person's\n".to_owned()
+            "one\n2\n3, the user's\n".to_owned(),
+            "the user's\n".to_owned()
         )
     );
     assert_eq!(
         (session.read("own/beside.txt"), session.read("own/made.txt")),
-        ("the person's\n".to_owned(), String::new())
+        ("the user's\n".to_owned(), String::new())
     );
     assert_eq!(session.read("code/moved.rs"), "moved\n");
     session.write("b.txt", "both\n");
@@ -213,11 +213,11 @@ fn a_session_that_keeps_its_copy_sees_the_users_changes() {
     assert_eq!(came(&ended), ["b.txt +1 -1"]);
     assert_eq!(
         (session.in_project("a.txt"), session.in_project("b.txt")),
-        ("one\n2\n3, the person's\n".to_owned(), "both\n".to_owned())
+        ("one\n2\n3, the user's\n".to_owned(), "both\n".to_owned())
     );
     // Each turn can be undone.
     assert_eq!(session.undo(1), 1);
-    assert_eq!(session.in_project("b.txt"), "the person's\n");
+    assert_eq!(session.in_project("b.txt"), "the user's\n");
 }
 
 #[test]
@@ -283,11 +283,11 @@ fn a_turn_without_changes_leaves_no_trace() {
             .n,
         0
     );
-    session.scene().write("a.txt", "the person's\n");
+    session.scene().write("a.txt", "the user's\n");
     assert_eq!(session.turn(), Vec::<String>::new());
     session.write("b.txt", "2\n");
     assert_eq!(came(&session.end(false)), ["b.txt +1 -1"]);
-    assert_eq!(session.in_project("a.txt"), "the person's\n");
+    assert_eq!(session.in_project("a.txt"), "the user's\n");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_cached_old_version_of_a_users_file_is_not_the_sessions() {
         // Read there before, and replaced as editors do it.
         session.read("b.txt");
         let beside = session.scene().path("b.txt.new");
-        fs::write(&beside, format!("the person's {}\n", session.n_turn)).expect("written");
+        fs::write(&beside, format!("the user's {}\n", session.n_turn)).expect("written");
         fs::rename(&beside, session.scene().path("b.txt")).expect("replaced");
         let expected = session.in_project("b.txt");
         assert_eq!(session.turn(), Vec::<String>::new());
@@ -377,18 +377,18 @@ fn turns_of_a_full_copy_are_applied_and_the_copy_follows_the_project() {
     let mut session = TurnScene::begin_on_whole_copy();
     session.turn();
     session.write("a.txt", "one\n2\nthree\n");
-    session.scene().write("b.txt", "the person's\n");
+    session.scene().write("b.txt", "the user's\n");
     assert_eq!(came(&session.end(true)), ["a.txt +1 -1"]);
     assert_eq!(
         (session.in_project("a.txt"), session.in_project("b.txt")),
-        ("one\n2\nthree\n".to_owned(), "the person's\n".to_owned())
+        ("one\n2\nthree\n".to_owned(), "the user's\n".to_owned())
     );
     session.scene().write("a.txt", "one\n2\n3\n");
     session.scene().remove("src");
     assert_eq!(session.turn(), Vec::<String>::new());
     assert_eq!(
         (session.read("a.txt"), session.read("b.txt")),
-        ("one\n2\n3\n".to_owned(), "the person's\n".to_owned())
+        ("one\n2\n3\n".to_owned(), "the user's\n".to_owned())
     );
     assert!(!session.copy("src").exists());
     session.write("b.txt", "both\n");
@@ -404,7 +404,7 @@ fn pending_changes_survive_a_discarded_turn() {
     session.turn();
     session.write(".envrc", "echo run\n");
     session.write("a.txt", "the session's\n");
-    session.scene().write("a.txt", "the person's\n");
+    session.scene().write("a.txt", "the user's\n");
     assert_eq!(session.end(false).n_left, 2);
     session.turn();
     assert_eq!(
@@ -429,7 +429,7 @@ fn pending_changes_survive_a_discarded_turn() {
             ended.n_left,
             session.in_project("a.txt")
         ),
-        (0, 2, "the person's\n".to_owned())
+        (0, 2, "the user's\n".to_owned())
     );
 }
 

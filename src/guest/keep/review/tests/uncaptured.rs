@@ -405,7 +405,7 @@ fn files_without_room_in_the_store_are_reported_and_copied() {
         3,
         "{pending:?}"
     );
-    held.scene.write("theirs", "the person's");
+    held.scene.write("theirs", "the user's");
     let wanted = ApplySelection {
         only: &[],
         merge: false,
@@ -441,7 +441,7 @@ fn files_without_room_in_the_store_are_reported_and_copied() {
     assert!(
         read("was") == noise(2_000_000, 200_000)
             && read("made") == noise(3_000_000, 200_000)
-            && read("theirs") == b"the person's"
+            && read("theirs") == b"the user's"
     );
     assert_eq!(done.n_left, 1);
     // There is room now: what was left out is captured, and shown.

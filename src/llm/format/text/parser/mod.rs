@@ -145,7 +145,7 @@ impl Parser {
         }
     }
 
-    /// Keeps whitespace at the beginning of the text: it continues another one.
+    /// Keeps whitespace at the beginning of the text: it continues with another one.
     pub(crate) fn keep_whitespace(&mut self) {
         self.out.keep_whitespace();
     }
