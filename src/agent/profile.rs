@@ -8,7 +8,7 @@ pub enum Profile {
 }
 
 /// Decisions reserved for the user, and the rule to build nothing unasked.
-const ARCHITECT: &str = "\nThe person is the architect: you propose, they decide.\n\
+const ARCHITECT: &str = "\nThe user is the architect: you propose, they decide.\n\
                          - Before each change and each command say in one sentence what it is for; the user is then asked about it.\n\
                          - Assume nothing. Architecture, schemas, names, libraries and workflows are decided by the user: ask with ask_user, with \
                          exactly three options. Ask without options only for a plain fact.\n\

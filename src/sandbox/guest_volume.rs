@@ -1,6 +1,7 @@
 use std::time::Duration;
 use std::time::Instant;
 
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -44,6 +45,10 @@ pub(super) struct GuestVolume {
     pub(super) filled: bool,
 }
 
+/// Held while this process fills the volume: a session's sandbox and its keeper start at once, and
+/// the second must neither fill it again nor start from one that is half full.
+static FILLING: Mutex<()> = Mutex::const_new(());
+
 /// Returns the volume, filled first where it is missing.
 pub(super) async fn ready(
     engine: &Engine,
@@ -57,7 +62,11 @@ pub(super) async fn ready(
             .await
             .map_err(Error::engine("look for the guest program"))
     };
-    let found = find().await?;
+    let mut found = find().await?;
+    let _one_at_a_time = FILLING.lock().await;
+    if found.is_none() {
+        found = find().await?;
+    }
     let filled = found.is_none();
     let folder = if filled {
         fill(engine, spec, cancel).await?;

@@ -157,7 +157,7 @@ print("ended", os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
 "#;
 
 pub(crate) const DEBUGGED: &str =
-    "stopped True\noptions 0\nread b'before'\ngoes on 0\nafter!\nstops at its end True\nended 7\n";
+    "stopped True\noptions 0\nread b'before'\ncontinues 0\nafter!\nstops at its end True\nended 7\n";
 
 #[tokio::test]
 async fn a_call_debugs_what_it_has_started() {
@@ -230,7 +230,7 @@ os.execvp("sh", ["sh", "-c", "echo executed; exit 5"])
     let (ended, printed) = guest.bash(bash("exec python3 asks.py")).await;
     assert_eq!(
         (printed.as_str(), ended.end),
-        ("heard\nwent on\nexecuted\n", End::Exited { code: 5 })
+        ("heard\ncontinued\nexecuted\n", End::Exited { code: 5 })
     );
 }
 

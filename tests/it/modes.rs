@@ -889,7 +889,7 @@ async fn a_failure_that_says_nothing_of_the_tools_leaves_the_way_they_are_told_a
         ),
         ("a connection that breaks", new().raw_http(Vec::new())),
         (
-            "an answer that interrupts",
+            "an answer that breaks off",
             new().dies_mid_answer("Half an ans"),
         ),
         (

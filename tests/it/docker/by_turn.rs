@@ -113,7 +113,7 @@ fn a_command_in_the_background_goes_on_and_the_person_edits_the_same_files_meanw
     talk.sees("files, +");
     let told = model.requests().last().expect("requests")["messages"].to_string();
     assert!(
-        told.contains("three, the user's\\nthe person's\\nbeside\\nbeside.txt"),
+        told.contains("three, the user's\\nthe user's\\nbeside\\nbeside.txt"),
         "{told}"
     );
     assert_eq!(env.read("a.txt"), "one\ntwo\nthree, the user's\nfour\n");

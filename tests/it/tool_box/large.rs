@@ -31,7 +31,7 @@ async fn a_command_of_100_kilobytes_runs_and_one_of_200_is_refused_with_what_to_
     }
     assert_eq!(
         hand.ok("list_processes", none()).await,
-        "nothing was started in the background"
+        "no command was started in the background"
     );
 }
 

@@ -233,7 +233,7 @@ fn a_new_dependency_folder_is_applied_completely_or_not_at_all() {
     assert_eq!(
         refused.matches("env2").count(),
         1,
-        "it knows of once: {refused}"
+        "it is reported once: {refused}"
     );
     assert_eq!(
         done.may_run

@@ -228,7 +228,7 @@ fn paths_changed_on_both_sides_stay_pending_and_the_rest_is_applied() {
     session.turn();
     session.write("a.txt", "one\nthe session's\nthree\n");
     session.write("made.txt", "made\n");
-    session.scene().write("a.txt", "one\nthe person's\nthree\n");
+    session.scene().write("a.txt", "one\nthe user's\nthree\n");
     let ended = session.end(false);
     assert_eq!(
         (came(&ended), ended.n_left),
@@ -238,7 +238,7 @@ fn paths_changed_on_both_sides_stay_pending_and_the_rest_is_applied() {
         left(&ended.applied.conflicts),
         ["a.txt was changed by another program since"]
     );
-    assert_eq!(session.in_project("a.txt"), "one\nthe person's\nthree\n");
+    assert_eq!(session.in_project("a.txt"), "one\nthe user's\nthree\n");
     // It stays pending, and the session keeps its own.
     assert_eq!(session.turn(), ["a.txt"]);
     assert_eq!(session.read("a.txt"), "one\nthe session's\nthree\n");
