@@ -143,7 +143,7 @@ pub(super) async fn failed(
     let pause = header(RETRY_AFTER).and_then(|value| retry_after(&value, jiff::Timestamp::now()));
     let (is_html, packed) = (is_html(&response), content_encoding(&response));
     let code = response.status().as_u16();
-    // With a body that is too long, drips or interrupts, the status alone is reported.
+    // With a body that is too long, drips or ends early, the status alone is reported.
     let body = match tokio::time::timeout(
         idle.min(EXPLAINED),
         rest(response, Vec::new(), MAX_BODY, endpoint, idle, limits),

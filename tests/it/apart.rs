@@ -156,8 +156,7 @@ libc.ptrace(7, pid, 0, 0)
 print("ended", os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
 "#;
 
-pub(crate) const DEBUGGED: &str =
-    "stopped True\noptions 0\nread b'before'\ncontinues 0\nafter!\nstops at its end True\nended 7\n";
+pub(crate) const DEBUGGED: &str = "stopped True\noptions 0\nread b'before'\ncontinues 0\nafter!\nstops at its end True\nended 7\n";
 
 #[tokio::test]
 async fn a_call_debugs_what_it_has_started() {

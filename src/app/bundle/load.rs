@@ -433,7 +433,7 @@ impl Write for Target {
 }
 
 /// Sends the archive to the engine, written anew. The file is compared once more on the way: should
-/// somebody have changed it since, the archive interrupts before its end, and the engine takes
+/// somebody have changed it since, the archive breaks off, and the engine takes
 /// nothing of it.
 async fn load_images(
     engine: &Engine,
