@@ -170,7 +170,7 @@ pub(super) enum SetFlag {
 pub(super) enum ChangesFlag {
     /// Written in place
     Live,
-    /// Held back until they are accepted
+    /// Pending review until they are accepted
     Review,
     /// Into the project at the end of each turn of a chat
     Turn,
@@ -374,8 +374,8 @@ pub(super) struct SessionFlags {
     /// Have a chat go line by line
     #[arg(long)]
     pub(super) classic: bool,
-    /// Where changes go: of a run pending, of a chat in at the end of each turn, unless you say
-    /// otherwise
+    /// Where changes go: those of a run wait for a review, those of a chat go into the project at
+    /// the end of each turn, unless you say otherwise
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
     /// Apply what was pending once the task is done; for `run`

@@ -284,6 +284,10 @@ pub enum Kind {
         /// The command of the settings that started them, where it was not the call itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hook: Option<String>,
+        /// The background command that started them, told when it has ended; `call` is the one that
+        /// asked about it, or empty.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        background: Option<String>,
     },
     CallFinished {
         call: String,

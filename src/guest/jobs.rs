@@ -18,10 +18,14 @@ use super::order::StopOrder;
 use super::process_tree::kill_in_place_of;
 use super::spawner_client::Control;
 use podbay_wire::Background;
+use podbay_wire::Denied;
 use podbay_wire::End;
 use podbay_wire::Fault;
+use podbay_wire::MAX_RAN;
 use podbay_wire::Process;
 use podbay_wire::Processes;
+use podbay_wire::Programs;
+use podbay_wire::RanInBackground;
 use podbay_wire::shown_text;
 
 /// Most commands that are remembered; of the ended ones the oldest is forgotten.
@@ -48,6 +52,8 @@ pub(super) struct Job {
     pub(super) began: Instant,
     pub(super) control: Arc<Control>,
     ended: Option<(Instant, End)>,
+    /// What it had started, from its end until the host was told.
+    ran: Option<(Programs, Vec<Denied>)>,
 }
 
 impl Job {
@@ -73,6 +79,7 @@ impl Job {
             began,
             control,
             ended: None,
+            ran: None,
         }
     }
 
@@ -157,13 +164,14 @@ impl Jobs {
         jobs.push(job);
     }
 
-    pub(super) fn ended(&self, control: &Arc<Control>, end: End) {
+    pub(super) fn ended(&self, control: &Arc<Control>, end: End, ran: (Programs, Vec<Denied>)) {
         if let Some(job) = self
             .lock()
             .iter_mut()
             .find(|job| Arc::ptr_eq(&job.control, control))
         {
             job.ended = Some((Instant::now(), end));
+            job.ran = Some(ran);
         }
         self.changed.notify_waiters();
     }
@@ -196,6 +204,26 @@ impl Jobs {
         ))
     }
 
+    /// Returns what ended ones had started, each once.
+    fn take_ran(&self) -> Vec<RanInBackground> {
+        self.lock()
+            .iter_mut()
+            .filter_map(|job| {
+                let (programs, denied) = job.ran.take()?;
+                if programs.is_empty() && denied.is_empty() {
+                    return None;
+                }
+                let command = job.command.clone();
+                Some(RanInBackground {
+                    command,
+                    programs,
+                    denied,
+                })
+            })
+            .take(MAX_RAN)
+            .collect()
+    }
+
     /// Runs a call; where no further process can be started, a job is killed without TERM, since
     /// each process that ends makes room for others.
     pub(super) async fn serve(
@@ -203,22 +231,28 @@ impl Jobs {
         call: &Processes,
         is_crowded: bool,
     ) -> Result<Background, Fault> {
-        match call {
+        let served = match call {
             Processes::List => Ok(Background {
                 processes: self.lock().iter().map(Job::shown).collect(),
                 printed: None,
                 directory: None,
+                ran: Vec::new(),
             }),
             Processes::Output { id, tail_lines } => self.one(*id, |job| Background {
                 processes: vec![job.shown()],
                 printed: Some(job.tail(*tail_lines)),
                 directory: None,
+                ran: Vec::new(),
             }),
             Processes::Stop { id, .. } if is_crowded => self.stop(*id, None).await,
             Processes::Stop { id, grace_ms } => {
                 self.stop(*id, Some(Duration::from_millis(*grace_ms))).await
             }
-        }
+        }?;
+        Ok(Background {
+            ran: self.take_ran(),
+            ..served
+        })
     }
 
     /// Stops a job: TERM, then KILL after `grace`; without one, KILL at once.
@@ -260,6 +294,7 @@ impl Jobs {
             processes: vec![job.shown()],
             printed: None,
             directory: None,
+            ran: Vec::new(),
         })
     }
 

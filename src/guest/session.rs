@@ -62,6 +62,7 @@ use podbay_wire::Limit;
 use podbay_wire::Moved;
 use podbay_wire::Output;
 use podbay_wire::Processes;
+use podbay_wire::Programs;
 
 /// POSIX shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -346,6 +347,7 @@ impl Session {
         let watched = Arc::clone(&control);
         let start = self.disk.room();
         let mut killed_at: Option<Instant> = None;
+        let mut ran = (Programs::default(), Vec::new());
         let mut look_at = Instant::now() + BACKGROUND_LOOK;
         let watch = tokio::spawn(async move {
             let end = loop {
@@ -355,6 +357,7 @@ impl Session {
                         // The call that started it is over, so its questions are denied.
                         Some(Report::Asks { question, .. }) => watched.answer(question, false),
                         None => break End::Signaled { signal: libc::SIGKILL },
+                        Some(Report::Ran { programs, denied }) => ran = (programs, denied),
                         Some(_) => {}
                     },
                     () = tokio::time::sleep(LOG_LOOK) => {
@@ -378,7 +381,7 @@ impl Session {
             if let Some(session) = session.upgrade() {
                 // It may have exceeded the bound before a check.
                 session.bound_log(id, log.as_ref(), most);
-                session.jobs.ended(&watched, end);
+                session.jobs.ended(&watched, end, ran);
                 session
                     .background()
                     .retain(|kept| !Arc::ptr_eq(&kept.control, &watched));

@@ -37,9 +37,6 @@ use podbay_event::SessionId;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::Cd;
-use podbay_wire::End;
-use podbay_wire::Output;
-use podbay_wire::Processes;
 use podbay_wire::keep::EndOfTurn;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewOrder;
@@ -355,38 +352,6 @@ impl Sandbox {
                 self.say_once(not_in(session, &error));
                 None
             }
-        }
-    }
-
-    /// Returns the commands in the background, and the folder where the next command would run.
-    async fn look_inside(&self, cancel: &CancellationToken) -> (Vec<String>, Option<BytesPath>) {
-        let link = {
-            let state = self.inner.state.lock().await;
-            state
-                .running
-                .as_ref()
-                .filter(|running| running.link.ended().is_none())
-                .map(|running| running.link.clone())
-        };
-        let Some(link) = link else {
-            return (Vec::new(), None);
-        };
-        match link
-            .call(Call::Processes(Processes::List), |_, _| {}, cancel, LOOK)
-            .await
-        {
-            Ok(Output::Background(background)) => {
-                let running = background
-                    .processes
-                    .into_iter()
-                    .filter(|process| matches!(process.end, End::Running { .. }));
-                (
-                    running.map(|process| process.command).collect(),
-                    background.directory,
-                )
-            }
-            // Whether something runs there is not known, so that nothing of it is ended.
-            _ => (vec!["(unknown)".to_owned()], None),
         }
     }
 

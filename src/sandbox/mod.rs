@@ -6,6 +6,7 @@
 //! Start with [`Sandbox`], then [`Spec`]; `docs/security.md` gives the reason of every setting.
 
 mod attach;
+mod background;
 mod base;
 mod by_turn;
 mod covering;

@@ -119,7 +119,7 @@ impl Options {
 pub enum Changes {
     /// Into the project as they are made.
     Live,
-    /// Held back until a user accepts them.
+    /// Pending until the user accepts them.
     #[default]
     Review,
     /// Into the project at the end of each turn.

@@ -175,6 +175,9 @@ impl Sandbox {
     #[boxed]
     pub async fn end_processes(&self) {
         self.inner.searching.cancel();
+        if self.inner.has_run() {
+            self.end_background().await;
+        }
         {
             let mut state = self.inner.state.lock().await;
             state.end();

@@ -195,6 +195,7 @@ impl<'a> Calls<'a> {
                 programs,
                 n_more,
                 hook: None,
+                background: None,
             } => self.open(call).ran = ran(programs, *n_more),
             Kind::CallFinished {
                 call,
@@ -517,6 +518,19 @@ fn one(text: &mut String, event: &Event) {
                 "! the hook `{run}` ({}) blocked it: {}",
                 moment.as_str(),
                 first_lines(said)
+            )
+            .expect(TAKES_ALL);
+        }
+        Kind::CallRan {
+            programs,
+            n_more,
+            background: Some(command),
+            ..
+        } => {
+            write!(
+                text,
+                "the background command `{command}` started\n{}",
+                ran(programs, *n_more)
             )
             .expect(TAKES_ALL);
         }

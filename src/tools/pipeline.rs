@@ -36,6 +36,7 @@ use super::host::CallResult;
 use super::host::Host;
 use super::program_approval::ProgramAsker;
 use super::program_events::Refusals;
+use super::program_events::tell_of_background;
 use super::render::fit;
 use super::render::render;
 use super::seen_files::SeenFiles;
@@ -356,6 +357,10 @@ impl Pipeline {
         let refused = match &result {
             CallResult::Output(Output::Command(ended)) => {
                 self.tell_programs(call, name, ended, &asks)
+            }
+            CallResult::Output(Output::Background(background)) => {
+                tell_of_background(&self.sink, &call.id, background);
+                Refusals::default()
             }
             CallResult::Output(_) | CallResult::Text(_) => Refusals::default(),
         };

@@ -8,6 +8,7 @@ use podbay_event::Decision;
 use podbay_event::Kind;
 use podbay_event::Sink;
 use podbay_event::ToolCall;
+use podbay_wire::Background;
 use podbay_wire::Because;
 use podbay_wire::CommandEnded;
 use podbay_wire::Denied;
@@ -53,7 +54,7 @@ impl Pipeline {
         ended: &CommandEnded,
         asks: &ProgramAsker<'_>,
     ) -> Refusals {
-        tell_ran(&self.sink, &call.id, None, &ended.programs);
+        tell_ran(&self.sink, &call.id, Origin::Call, &ended.programs);
         for denied in &ended.denied {
             let reason = sentence(denied) + asks.why_nobody(&denied.because);
             let (call, name) = (call.id.clone(), name.to_owned());
@@ -73,25 +74,61 @@ impl Pipeline {
 
 /// Sends events for the programs that a hook started, and a warning for each denial.
 pub(super) fn tell_of_hook(sink: &Sink, call: Option<&str>, run: &str, ended: &CommandEnded) {
-    tell_ran(sink, call.unwrap_or_default(), Some(run), &ended.programs);
+    tell_ran(
+        sink,
+        call.unwrap_or_default(),
+        Origin::Hook(run),
+        &ended.programs,
+    );
     for denied in &ended.denied {
         let message = format!("in the hook `{run}` {}", sentence(denied));
         sink(Kind::Warning { message }.into());
     }
 }
 
-fn tell_ran(sink: &Sink, call: &str, hook: Option<&str>, programs: &Programs) {
+/// Sends events for what background commands had started that have ended by now, and a warning for
+/// each denial.
+pub(super) fn tell_of_background(sink: &Sink, call: &str, background: &Background) {
+    for ran in &background.ran {
+        tell_ran(sink, call, Origin::Background(&ran.command), &ran.programs);
+        for denied in &ran.denied {
+            let message = format!(
+                "in the background command `{}` {}",
+                ran.command,
+                sentence(denied)
+            );
+            sink(Kind::Warning { message }.into());
+        }
+    }
+}
+
+/// What started programs.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    Call,
+    /// A command of the settings.
+    Hook(&'a str),
+    Background(&'a str),
+}
+
+fn tell_ran(sink: &Sink, call: &str, origin: Origin<'_>, programs: &Programs) {
     if !programs.is_empty() {
         let Programs {
             listed: programs,
             n_more,
         } = programs.clone();
+        let (hook, background) = match origin {
+            Origin::Call => (None, None),
+            Origin::Hook(run) => (Some(run.to_owned()), None),
+            Origin::Background(command) => (None, Some(command.to_owned())),
+        };
         sink(
             Kind::CallRan {
                 call: call.to_owned(),
                 programs,
                 n_more,
-                hook: hook.map(str::to_owned),
+                hook,
+                background,
             }
             .into(),
         );

@@ -110,6 +110,7 @@ mod tests {
             ],
             printed: None,
             directory: None,
+            ran: Vec::new(),
         };
         assert_eq!(
             render_background(&listed).body,
@@ -119,6 +120,7 @@ mod tests {
             processes: vec![process(End::Cancelled)],
             printed: Some("up\n".to_owned()),
             directory: None,
+            ran: Vec::new(),
         });
         assert_eq!(
             (read.body.as_str(), read.footer.as_str()),

@@ -224,12 +224,13 @@ impl<O: Write, E: Write> Plain<O, E> {
                     .unwrap_or_default();
                 self.lines(&lines)
             }
-            // What a hook started knows of by itself, in the log.
+            // What a hook or a background command started is in the log.
             Kind::CallRan {
                 call,
                 programs,
                 n_more,
                 hook: None,
+                background: None,
             } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.n_ran = programs

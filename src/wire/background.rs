@@ -2,7 +2,13 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::BytesPath;
+use super::Denied;
 use super::End;
+use super::Programs;
+use super::programs::tells_too_much;
+
+/// Most ended commands whose programs one answer tells.
+pub const MAX_RAN: usize = 8;
 
 /// A query or order about the session's background commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +37,30 @@ pub struct Background {
     /// Working directory of the next command; only in a list.
     #[serde(default)]
     pub directory: Option<BytesPath>,
+    /// What ended commands had started; each is told once, at most [`MAX_RAN`] in one answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ran: Vec<RanInBackground>,
+}
+
+impl Background {
+    /// Returns whether this exceeds what a guest may report about programs.
+    pub fn tells_too_much(&self) -> bool {
+        self.ran.len() > MAX_RAN
+            || self
+                .ran
+                .iter()
+                .any(|ran| tells_too_much(&ran.programs, &ran.denied))
+    }
+}
+
+/// The programs of a background command that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RanInBackground {
+    /// Truncated where it is long.
+    pub command: String,
+    pub programs: Programs,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Denied>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,11 +7,10 @@ use super::Denied;
 use super::Fault;
 use super::GrepOutput;
 use super::LeftOut;
-use super::MAX_DENIED;
 use super::Memo;
 use super::Programs;
 use super::message::Data;
-use super::programs::MAX_ARGUMENTS;
+use super::programs::tells_too_much;
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +38,15 @@ pub enum Output {
 }
 
 impl Output {
+    /// Returns whether this exceeds what a guest may report about programs.
+    pub fn tells_too_much(&self) -> bool {
+        match self {
+            Self::Command(ended) => ended.tells_too_much(),
+            Self::Background(background) => background.tells_too_much(),
+            _ => false,
+        }
+    }
+
     /// Returns the call's own result, and the replaced names.
     pub fn apart(self) -> (Self, Vec<MeantName>) {
         match self {
@@ -366,17 +374,7 @@ pub struct CommandEnded {
 impl CommandEnded {
     /// Returns whether this exceeds what a guest may report about programs.
     pub fn tells_too_much(&self) -> bool {
-        let is_long = |denied: &Denied| {
-            denied
-                .argv
-                .iter()
-                .map(|word| word.as_bytes().len() + 1)
-                .sum::<usize>()
-                > 2 * MAX_ARGUMENTS
-        };
-        self.programs.is_too_much()
-            || self.denied.len() > MAX_DENIED
-            || self.denied.iter().any(is_long)
+        tells_too_much(&self.programs, &self.denied)
     }
 
     /// Returns a value where only the end is known.

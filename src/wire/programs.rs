@@ -4,6 +4,8 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::BytesPath;
+use super::Denied;
+use super::MAX_DENIED;
 
 /// Most programs of a call that are listed.
 pub const MAX_PROGRAMS: usize = 200;
@@ -62,6 +64,19 @@ impl Programs {
         self.listed.len() > MAX_PROGRAMS
             || self.listed.iter().map(bytes).sum::<usize>() > 2 * MAX_ALL_ARGUMENTS
     }
+}
+
+/// Returns whether these exceed what a guest may report about one command.
+pub(super) fn tells_too_much(programs: &Programs, denied: &[Denied]) -> bool {
+    let is_long = |denied: &Denied| {
+        denied
+            .argv
+            .iter()
+            .map(|word| word.as_bytes().len() + 1)
+            .sum::<usize>()
+            > 2 * MAX_ARGUMENTS
+    };
+    programs.is_too_much() || denied.len() > MAX_DENIED || denied.iter().any(is_long)
 }
 
 #[expect(

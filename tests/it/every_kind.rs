@@ -146,6 +146,7 @@ every_kind! {
         programs: vec![Program { argv: vec![BAD.into()], directory: BAD.into(), count: u64::MAX, exit_code: Some(1), truncated: true }; 20],
         n_more: u64::MAX,
         hook: Some(bad()),
+        background: Some(bad()),
     }
     CallFinished {
         call: bad(),

@@ -715,3 +715,44 @@ async fn a_no_in_the_middle_of_a_call_is_told_to_the_model_with_the_program_and_
         "{told}"
     );
 }
+
+#[tokio::test]
+async fn what_a_background_command_started_is_an_event_once_it_has_ended() {
+    let command = "/bin/echo up; /bin/sleep 60; /bin/echo down";
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": command, "background": true}))
+        .calls("stop_process", json!({"process_id": "last"}))
+        .calls("list_processes", json!({}))
+        .says("Done.")
+        .start()
+        .await;
+    let desk = Desk::new(model, Wishes::default()).await;
+    desk.work("serve").await;
+    let ran: Vec<(String, Vec<String>)> = desk
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            Kind::CallRan {
+                programs,
+                background: Some(background),
+                ..
+            } => Some((
+                background,
+                programs
+                    .iter()
+                    .map(|program| program.argv[0].to_text())
+                    .collect(),
+            )),
+            _ => None,
+        })
+        .collect();
+    let [(background, programs)] = ran.as_slice() else {
+        panic!("it is told once: {ran:?}")
+    };
+    assert_eq!(background, command);
+    // What the command was to start after `sleep` was not started.
+    assert!(
+        programs.ends_with(&["/bin/echo".to_owned(), "/bin/sleep".to_owned()]),
+        "{programs:?}"
+    );
+}

@@ -153,6 +153,7 @@ fn whole_run() -> Vec<Kind> {
             programs: vec![ran("cargo", 1), ran("rustc", 2)],
             n_more: 4,
             hook: None,
+            background: None,
         },
         finished(
             "c2",

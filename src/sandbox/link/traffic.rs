@@ -299,7 +299,7 @@ impl Traffic {
     }
 
     fn done(&self, id: CallId, output: Output) -> Result<(), Reason> {
-        if matches!(&output, Output::Command(ended) if ended.tells_too_much()) {
+        if output.tells_too_much() {
             return Err(Reason::Protocol(
                 "it tells of more programs than it may".to_owned(),
             ));

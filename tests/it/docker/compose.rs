@@ -529,7 +529,9 @@ fn a_workspace_that_goes_away_is_joined_again_and_else_given_up() {
     // The model hears of that too; its next call finds nobody.
     let result = task.wait().expect(5).json();
     assert!(
-        result["error"].to_string().contains("nobody answers"),
+        result["error"]
+            .to_string()
+            .contains("no answer at the sandbox"),
         "{result}"
     );
     assert!(

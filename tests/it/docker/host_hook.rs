@@ -66,7 +66,7 @@ fn a_hook_of_the_persons_own_runs_on_the_host_and_one_of_a_project_never_does() 
     assert!(!environment.contains("sesame"), "{environment}");
     assert!(read("stop").contains("\"completed\""));
     // The other place, for comparison; and a project's settings have no word in this one.
-    assert_eq!(env.read("in-the-box"), "/workspace\n");
+    assert_eq!(env.read("in-the-sandbox"), "/workspace\n");
     assert!(!told.join("project").exists());
     env.assert_no_container();
 }

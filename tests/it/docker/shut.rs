@@ -118,7 +118,7 @@ fn what_is_in_a_folder_that_a_session_closed_is_named_and_stays() {
             ("one\ntwo\n".to_owned(), "one\n".to_owned())
         );
         // The commit is there, and comes when it is asked for.
-        review(&env, &["apply", "--commits"]).says(&["git: taken over"]);
+        review(&env, &["apply", "--commits"]).says(&["git: imported from the session"]);
         assert!(git(&env, &["log", "--format=%s"]).starts_with("two\n"));
         env.assert_no_container();
     }
