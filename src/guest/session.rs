@@ -51,13 +51,11 @@ use super::spawner_client::Control;
 use super::spawner_client::Spawner;
 use super::tools;
 use super::tools::Workspace;
-use podbay_wire::Archive;
-use podbay_wire::ArchiveAction;
-use podbay_wire::BytesPath;
 use podbay_wire::Call;
+use podbay_wire::CallEffect;
+use podbay_wire::CallKind;
 use podbay_wire::End;
 use podbay_wire::Fault;
-use podbay_wire::GitQuery;
 use podbay_wire::Limit;
 use podbay_wire::Moved;
 use podbay_wire::Output;
@@ -183,11 +181,11 @@ impl Session {
             Err(fault) => return Output::Fault(fault),
         };
         // The file tools do this themselves, on a worker thread.
-        let replaced = match &call {
-            Call::Bash(_) | Call::Exec(_) | Call::Git(_) | Call::Cd(_) if !is_by_name => {
+        let replaced = match call.facts().kind {
+            CallKind::Session | CallKind::Command if !is_by_name => {
                 tools::lookalike_names::find_names(self.workspace.root(), &call)
             }
-            _ => None,
+            CallKind::File | CallKind::LongFile | CallKind::Session | CallKind::Command => None,
         };
         match replaced {
             None => self.dispatch(call, line).await,
@@ -223,7 +221,7 @@ impl Session {
                 })
             }
             call => {
-                if adds(&call)
+                if call.facts().effect == CallEffect::AddsFiles
                     && let Some(shut) = self.shut().await
                 {
                     let problem = format!(
@@ -239,31 +237,23 @@ impl Session {
         }
     }
 
-    /// Refuses a link on the path of a git call or of `cd`, where links are not followed. All other
-    /// tools check that themselves.
+    /// Refuses a link on a path of a call that the session serves, where links are not followed. The
+    /// file tools check that themselves.
     fn without_links(&self, call: Call) -> Result<Call, Fault> {
         let Call::ByName { call: named } = call else {
             return Ok(call);
         };
-        let paths = match named.as_ref() {
-            Call::Cd(cd) => vec![&cd.path],
-            Call::Git(git) => {
-                let files: &[BytesPath] = if let GitQuery::Commit { files, .. } = &git.query {
-                    files
-                } else {
-                    &[]
-                };
-                [&git.path]
-                    .into_iter()
-                    .chain(git.query.file())
-                    .chain(files)
-                    .collect()
+        match named.facts().kind {
+            CallKind::Session => {}
+            CallKind::File | CallKind::LongFile | CallKind::Command => {
+                return Ok(Call::ByName { call: named });
             }
-            _ => return Ok(Call::ByName { call: named }),
-        };
-        paths
+        }
+        named
+            .facts()
+            .paths
             .into_iter()
-            .try_for_each(|path| self.directories.refuse_link(path))?;
+            .try_for_each(|named| self.directories.refuse_link(named.path))?;
         Ok(*named)
     }
 
@@ -563,35 +553,10 @@ impl Session {
     }
 }
 
-/// Returns whether a call adds to the disk, so that it needs free space.
-fn adds(call: &Call) -> bool {
-    let call = call.plain();
-    let makes = |archive: &Archive| !matches!(archive.action, ArchiveAction::List);
-    let is_edit = matches!(
-        call,
-        Call::WriteFile(_)
-            | Call::EditFile(_)
-            | Call::MultiEdit(_)
-            | Call::ApplyPatch(_)
-            | Call::EditLines(_)
-    );
-    let is_new = matches!(
-        call,
-        Call::CopyFile(_) | Call::Mkdir(_) | Call::UpdateConfig(_)
-    );
-    is_edit || is_new || matches!(call, Call::Archive(archive) if makes(archive))
-}
-
-/// Returns whether a call processes whole trees or archives; a file in them may be endless.
 fn kind(call: &Call) -> pool::JobKind {
-    match call.plain() {
-        Call::Grep(_)
-        | Call::Glob(_)
-        | Call::Tree(_)
-        | Call::Archive(_)
-        | Call::CopyFile(_)
-        | Call::DeleteFile(_) => pool::JobKind::Long,
-        _ => pool::JobKind::Short,
+    match call.facts().kind {
+        CallKind::LongFile => pool::JobKind::Long,
+        CallKind::File | CallKind::Session | CallKind::Command => pool::JobKind::Short,
     }
 }
 

@@ -3,6 +3,7 @@ use crate::Action;
 use podbay_event::Capability;
 use podbay_wire::Bash;
 use podbay_wire::Call;
+use podbay_wire::CallKind;
 use podbay_wire::Exec;
 use podbay_wire::ExecEffect;
 use podbay_wire::ExecRule;
@@ -44,41 +45,16 @@ impl Approved<Action> {
     /// protected.
     pub(super) fn action(mut action: Action) -> Self {
         // A command is executed as written; it carries no mark, and it was parsed already.
-        let is_command = matches!(
-            action,
-            Action::Box(Call::Bash(_) | Call::Exec(_) | Call::Hook(_))
-        );
+        let is_command =
+            matches!(&action, Action::Box(call) if call.facts().kind == CallKind::Command);
         let approved = !is_command
             && capabilities(&action)
                 .iter()
                 .any(|capability| matches!(capability, Capability::ProtectedName { .. }));
-        if let Action::Box(call) = &mut action {
-            match call {
-                Call::ReadFile(read) => read.protected = approved,
-                Call::WriteFile(write) => write.protected = approved,
-                Call::EditFile(edit) => edit.protected = approved,
-                Call::MultiEdit(multi) => multi.protected = approved,
-                Call::ApplyPatch(patch) => patch.protected = approved,
-                Call::EditLines(edit) => edit.protected = approved,
-                Call::DeleteFile(delete) => delete.protected = approved,
-                Call::CopyFile(copy) => copy.protected = approved,
-                Call::MoveFile(moved) => moved.protected = approved,
-                Call::Mkdir(made) => made.protected = approved,
-                Call::Grep(grep) => grep.protected = approved,
-                Call::Git(git) => git.protected = approved,
-                Call::Archive(archive) => archive.protected = approved,
-                Call::ListDirectory(_)
-                | Call::Tree(_)
-                | Call::Glob(_)
-                | Call::Cd(_)
-                | Call::Env(_)
-                | Call::Processes(_)
-                | Call::UpdateConfig(_)
-                | Call::ByName { .. }
-                | Call::Bash(_)
-                | Call::Exec(_)
-                | Call::Hook(_) => {}
-            }
+        if let Action::Box(call) = &mut action
+            && let Some(protected) = call.fields_mut().protected
+        {
+            *protected = approved;
         }
         Self {
             action,

@@ -2,6 +2,8 @@
 //! Nothing in it is a pattern. What the model wrote is compared literally, so that a star in it
 //! never matches anything else.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -12,15 +14,8 @@ use super::paths::normalized;
 use super::paths::paths;
 use super::tool::tool;
 use podbay_event::Capability;
-use podbay_wire::ApplyPatch;
-use podbay_wire::ArchiveAction;
 use podbay_wire::Call;
-use podbay_wire::Git;
-use podbay_wire::GitBranch;
-use podbay_wire::GitQuery;
-use podbay_wire::GitStash;
-use podbay_wire::LineOperation;
-use podbay_wire::PatchAction;
+use podbay_wire::PathAccess;
 
 /// A longer command is asked about each time.
 const COMMAND_MAX: usize = 4096;
@@ -54,21 +49,13 @@ impl ExactCall {
         let Action::Box(call) = action else {
             return None;
         };
-        if let Call::Git(Git {
-            query: GitQuery::Commit { files, .. },
-            ..
-        }) = call
-            && files.is_empty()
-        {
-            // Everything that has changed by then.
-            return None;
-        }
-        let mut with = with(call);
-        if let Call::Git(git) = call
-            && (git.query.file().is_some() || matches!(git.query, GitQuery::Commit { .. }))
+        let facts = call.facts();
+        let mut with: Vec<String> = facts.details?.into_iter().map(Cow::into_owned).collect();
+        if let [start, _, ..] = facts.paths.as_slice()
+            && start.access == PathAccess::WorkingDirectory
         {
             // The paths are those of the files.
-            let repository = normalized(&git.path, false)?;
+            let repository = normalized(start.path, false)?;
             with.push(format!(
                 "of files in {}",
                 if repository.is_empty() {
@@ -167,86 +154,4 @@ pub(super) fn reason_for_once(
         }
         (None, None) => Some("it names no file by which it could be recognized later".to_owned()),
     }
-}
-
-fn with(call: &Call) -> Vec<String> {
-    let flags: &[(bool, &str)] = match call {
-        Call::Bash(bash) => &[(bash.background, "background")],
-        Call::ApplyPatch(patch) => return patch_details(patch),
-        Call::Git(git) => return git_details(&git.query),
-        Call::Glob(glob) => return vec![glob.pattern.clone()],
-        Call::Grep(grep) => return vec![grep.pattern.clone()],
-        Call::ListDirectory(list) => &[(list.recursive, "recursive")],
-        Call::WriteFile(write) => &[(write.append, "append")],
-        Call::EditLines(edit) => match edit.operation {
-            LineOperation::Insert => &[(true, "insert")],
-            LineOperation::Replace => &[(true, "replace")],
-            LineOperation::Delete => &[(true, "delete")],
-        },
-        Call::DeleteFile(delete) => &[(delete.recursive, "recursive")],
-        Call::CopyFile(copy) => &[(copy.recursive, "recursive"), (copy.overwrite, "overwrite")],
-        Call::MoveFile(moved) => &[(moved.overwrite, "overwrite")],
-        Call::Archive(archive) => match archive.action {
-            ArchiveAction::List => &[(true, "list")],
-            ArchiveAction::Extract { .. } => &[(true, "extract")],
-            ArchiveAction::Create { .. } => &[(true, "create")],
-        },
-        _ => &[],
-    };
-    flags
-        .iter()
-        .filter(|(is_set, _)| *is_set)
-        .map(|(_, name)| (*name).to_owned())
-        .collect()
-}
-
-/// The arguments of a git query, word by word.
-fn git_details(query: &GitQuery) -> Vec<String> {
-    let flag = |is_set: bool, name: &str| is_set.then(|| name.to_owned());
-    let stash = |what: &str, index: &u32| vec![what.to_owned(), index.to_string()];
-    match query {
-        GitQuery::Status => Vec::new(),
-        GitQuery::Diff { staged, base, .. } => flag(*staged, "staged")
-            .into_iter()
-            .chain(base.iter().map(|base| format!("base {base}")))
-            .collect(),
-        GitQuery::Log { author, .. } => author
-            .iter()
-            .map(|author| format!("author {author}"))
-            .collect(),
-        GitQuery::Commit { message, .. } => vec![message.clone()],
-        GitQuery::Branch(GitBranch::List) | GitQuery::Stash(GitStash::List) => {
-            vec!["list".to_owned()]
-        }
-        GitQuery::Branch(GitBranch::Create { name }) => vec!["create".to_owned(), name.clone()],
-        GitQuery::Branch(GitBranch::Delete { name }) => vec!["delete".to_owned(), name.clone()],
-        GitQuery::Checkout { target, create } => flag(*create, "create")
-            .into_iter()
-            .chain([target.clone()])
-            .collect(),
-        GitQuery::Stash(GitStash::Push { message }) => std::iter::once("push".to_owned())
-            .chain(message.clone())
-            .collect(),
-        GitQuery::Stash(GitStash::Pop { index }) => stash("pop", index),
-        GitQuery::Stash(GitStash::Apply { index }) => stash("apply", index),
-        GitQuery::Stash(GitStash::Drop { index }) => stash("drop", index),
-    }
-}
-
-/// What a patch does to each of its files, in order: together with the paths, which file is changed
-/// how.
-fn patch_details(patch: &ApplyPatch) -> Vec<String> {
-    let done = patch.files.iter().map(|file| match &file.action {
-        PatchAction::Add { .. } => "create",
-        PatchAction::Delete { .. } => "delete",
-        PatchAction::Update { to: Some(_), .. } => "move",
-        PatchAction::Update { to: None, .. } => "update",
-    });
-    patch
-        .dry_run
-        .then_some("dry_run")
-        .into_iter()
-        .chain(done)
-        .map(ToOwned::to_owned)
-        .collect()
 }

@@ -1,6 +1,9 @@
 //! Calls that run on the host, not in the sandbox.
 
+use podbay_wire::CallNeed;
 use podbay_wire::Hook;
+
+use super::tool::HOOK;
 
 /// A call that the host executes itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,49 @@ pub enum HostCall {
     FindTools(FindTools),
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
+}
+
+/// What is known of a host call, beside how it is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostFacts {
+    /// The tool that makes it, by which rules and answers refer to it.
+    pub(super) tool: &'static str,
+    pub(super) effect: HostEffect,
+    pub(super) needs: &'static [CallNeed],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostEffect {
+    /// Several such calls may run concurrently.
+    Nothing,
+    /// Only the conversation: questions to the user come one at a time, and the model's own list
+    /// changes in order.
+    Conversation,
+    /// Whatever a command changes on the user's machine.
+    Host,
+}
+
+/// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
+/// artifacts, is a tool of the sandbox.
+pub const HOST_TOOLS: [&str; 4] = ["think", "task_list", "ask_user", "more_tools"];
+
+impl HostCall {
+    /// Returns what is known of it.
+    pub(super) fn facts(&self) -> HostFacts {
+        let (tool, effect, needs): (_, _, &[CallNeed]) = match self {
+            Self::ReadArtifact { .. } => ("read_file", HostEffect::Nothing, &[CallNeed::ReadFiles]),
+            Self::Think { .. } => ("think", HostEffect::Nothing, &[]),
+            Self::Tasks(_) => ("task_list", HostEffect::Conversation, &[]),
+            Self::AskUser { .. } => ("ask_user", HostEffect::Conversation, &[]),
+            Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
+            Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
+        };
+        HostFacts {
+            tool,
+            effect,
+            needs,
+        }
+    }
 }
 
 /// A change of the model's task list.

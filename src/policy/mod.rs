@@ -44,6 +44,7 @@ pub use approved::Approved;
 pub use autonomy::Autonomy;
 pub use exact_call::ExactCall;
 pub use host_call::FindTools;
+pub use host_call::HOST_TOOLS;
 pub use host_call::HostCall;
 pub use host_call::Task;
 pub use host_call::TaskChange;

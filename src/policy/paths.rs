@@ -1,71 +1,32 @@
 //! The paths of a call, as rules name them.
 
 use super::Action;
-use super::action::patch_paths;
-use podbay_wire::Archive;
-use podbay_wire::ArchiveAction;
 use podbay_wire::BytesPath;
-use podbay_wire::Call;
-use podbay_wire::Git;
-use podbay_wire::GitQuery;
+use podbay_wire::FileScope;
+use podbay_wire::PathAccess;
 
 /// Returns the folders that a call processes or searches entirely; `None` if there are none; an
 /// empty list if it may be any.
 pub(super) fn whole_folders(action: &Action) -> Option<Vec<&BytesPath>> {
-    Some(match action {
-        Action::Box(Call::DeleteFile(delete)) if delete.recursive => vec![&delete.path],
-        Action::Box(Call::CopyFile(copy)) if copy.recursive => {
-            vec![&copy.source, &copy.destination]
-        }
-        Action::Box(Call::MoveFile(moved)) => vec![&moved.source, &moved.destination],
-        Action::Box(
-            Call::Archive(Archive {
-                action:
-                    ArchiveAction::Create { source: path } | ArchiveAction::Extract { into: path },
-                ..
-            })
-            | Call::Git(Git {
-                query:
-                    GitQuery::Log {
-                        file: Some(path), ..
-                    }
-                    | GitQuery::Diff {
-                        file: Some(path), ..
-                    },
-                ..
-            }),
-        ) => vec![path],
-        Action::Box(Call::Grep(grep)) => vec![&grep.path],
-        Action::Box(Call::Glob(glob)) => vec![&glob.path],
-        Action::Box(Call::Tree(tree)) => vec![&tree.path],
-        Action::Box(Call::ListDirectory(list)) if list.recursive => vec![&list.path],
-        // It reads files that a search has found.
-        Action::Box(Call::ReadFile(read)) if read.path.is_none() => Vec::new(),
-        // Everything that changed in the folder's repository, wherever in it the folder lies.
-        Action::Box(Call::Git(Git {
-            query: GitQuery::Diff { file: None, .. } | GitQuery::Status,
-            ..
-        })) => Vec::new(),
-        // They change files that are not named, or revert their changes.
-        Action::Box(Call::Git(Git {
-            query: GitQuery::Checkout { .. } | GitQuery::Stash(_),
-            ..
-        })) if !action.is_read_only() => Vec::new(),
-        // The same, or everything in the named folders.
-        Action::Box(Call::Git(Git {
-            query: GitQuery::Commit { files, .. },
-            ..
-        })) => files.iter().collect(),
-        _ => return None,
-    })
+    match scope(action) {
+        FileScope::Named | FileScope::Listed(_) => None,
+        FileScope::Whole(folders) => Some(folders),
+        FileScope::Unnamed => Some(Vec::new()),
+    }
 }
 
 /// Returns the folder whose direct entries a call lists or adds to, without those below them.
 pub(super) fn listed_folder(action: &Action) -> Option<&BytesPath> {
+    match scope(action) {
+        FileScope::Listed(folder) => Some(folder),
+        FileScope::Named | FileScope::Whole(_) | FileScope::Unnamed => None,
+    }
+}
+
+fn scope(action: &Action) -> FileScope<'_> {
     match action {
-        Action::Box(Call::ListDirectory(list)) if !list.recursive => Some(&list.path),
-        Action::Box(Call::Cd(cd)) => Some(&cd.path),
-        _ => None,
+        Action::Box(call) => call.facts().scope,
+        Action::Host(_) => FileScope::Named,
     }
 }
 
@@ -114,42 +75,10 @@ pub(super) fn paths(action: &Action) -> Vec<&BytesPath> {
     let Action::Box(call) = action else {
         return Vec::new();
     };
-    of(call)
-}
-
-fn of(call: &Call) -> Vec<&BytesPath> {
-    match call {
-        Call::ReadFile(read) => read.path.iter().collect(),
-        Call::WriteFile(write) => vec![&write.path],
-        Call::EditFile(edit) => vec![&edit.path],
-        Call::MultiEdit(multi) => multi.edits.iter().map(|edit| &edit.path).collect(),
-        Call::ApplyPatch(patch) => patch_paths(patch).collect(),
-        Call::EditLines(edit) => vec![&edit.path],
-        Call::DeleteFile(delete) => vec![&delete.path],
-        Call::CopyFile(copy) => vec![&copy.source, &copy.destination],
-        Call::MoveFile(moved) => vec![&moved.source, &moved.destination],
-        Call::Mkdir(made) => vec![&made.path],
-        Call::Tree(tree) => vec![&tree.path],
-        Call::ListDirectory(list) => vec![&list.path],
-        Call::Glob(glob) => vec![&glob.path],
-        Call::Grep(grep) => vec![&grep.path],
-        Call::Cd(cd) => vec![&cd.path],
-        Call::Git(git) => match &git.query {
-            GitQuery::Commit { files, .. } if !files.is_empty() => files.iter().collect(),
-            query => vec![query.file().unwrap_or(&git.path)],
-        },
-        Call::Archive(archive) => [&archive.archive]
-            .into_iter()
-            .chain(archive.action.path())
-            .collect(),
-        Call::ByName { call } => of(call),
-        Call::Env(_)
-        | Call::Processes(_)
-        | Call::UpdateConfig(_)
-        | Call::Bash(_)
-        | Call::Exec(_)
-        | Call::Hook(_) => Vec::new(),
-    }
+    let all = call.facts().paths.into_iter();
+    all.filter(|named| named.access != PathAccess::WorkingDirectory)
+        .map(|named| named.path)
+        .collect()
 }
 
 #[cfg(test)]
@@ -160,7 +89,10 @@ mod tests {
     use super::super::Rule;
     use super::super::Verdict;
     use super::*;
+    use podbay_wire::Call;
     use podbay_wire::DeleteFile;
+    use podbay_wire::Git;
+    use podbay_wire::GitQuery;
     use podbay_wire::Glob;
     use podbay_wire::Grep;
     use podbay_wire::GrepOutput;

@@ -13,26 +13,14 @@ use super::paths::paths;
 use super::program_table;
 use super::tool::BACKGROUND;
 use super::tool::BRANCH;
-use super::tool::HOOK;
 use super::tool::branch;
+use super::tool::subject;
 use super::tool::tool;
 use podbay_code::shell::Command;
 use podbay_event::Capability;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
-
-/// Tools whose calls name neither a path nor a command.
-const PATHLESS: [&str; 9] = [
-    "ask_user",
-    "env",
-    "get_process_output",
-    "list_processes",
-    "more_tools",
-    "stop_process",
-    "task_list",
-    "think",
-    "update_config",
-];
+use podbay_wire::RuleSubject;
 
 /// A standing answer of the user: `TOOL` or `TOOL(PATTERN)`.
 /// For file tools the pattern is a glob over the path (`write_file(src/**)`), or a regular
@@ -104,7 +92,7 @@ impl Rule {
             Some(pattern) if is_shell(tool) => Some(Pattern::Command(
                 CommandPattern::parse(pattern).map_err(bad)?,
             )),
-            Some(_) if PATHLESS.contains(&tool) => {
+            Some(_) if subject(tool) == RuleSubject::Nothing => {
                 let problem = format!(
                     "`{tool}` takes no path that a pattern could match; write `{tool}` alone to match all of its calls"
                 );
@@ -339,7 +327,7 @@ fn after_closing_parenthesis(pattern: &str) -> Option<&str> {
 
 /// Returns whether a tool's rules match commands instead of paths.
 fn is_shell(tool: &str) -> bool {
-    ["bash", BACKGROUND, HOOK].contains(&tool)
+    subject(tool) == RuleSubject::Commands
 }
 
 /// Returns the protected names among the paths of a call that is no command.

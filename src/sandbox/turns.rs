@@ -431,17 +431,7 @@ pub(super) fn with_causes(error: &Error) -> String {
 
 /// Returns whether a call may change the project. What only looks need not wait.
 pub(super) fn may_change(call: &Call) -> bool {
-    match call.plain() {
-        Call::ReadFile(_)
-        | Call::Tree(_)
-        | Call::ListDirectory(_)
-        | Call::Glob(_)
-        | Call::Grep(_)
-        | Call::Env(_)
-        | Call::Cd(_) => false,
-        Call::Git(git) => git.query.writes_files(),
-        _ => true,
-    }
+    call.facts().effect.changes_files()
 }
 
 #[cfg(test)]

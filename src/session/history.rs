@@ -6,43 +6,10 @@ use podbay_event::Evicted;
 use podbay_event::ToolCall;
 use podbay_event::is_same_name;
 use podbay_llm::message::Message;
+use podbay_wire::FileUse;
 
 use super::images;
 
-/// Tools that change the file they name, with all aliases.
-const WRITERS: [&str; 29] = [
-    "write_file",
-    "edit_file",
-    "FileWrite",
-    "Write",
-    "create_file",
-    "FileEdit",
-    "Edit",
-    "str_replace",
-    "multi_edit",
-    "MultiEdit",
-    "apply_patch",
-    "ApplyPatch",
-    "patch",
-    "edit_lines",
-    "replace_lines",
-    "insert_lines",
-    "delete_lines",
-    "delete_file",
-    "DeleteFile",
-    "remove_file",
-    "rm",
-    "copy_file",
-    "CopyFile",
-    "cp",
-    "move_file",
-    "MoveFile",
-    "rename_file",
-    "mv",
-    "mkdir",
-];
-/// Tools that show the file they name, with all aliases.
-const READERS: [&str; 4] = ["read_file", "FileRead", "view_file", "Read"];
 /// Most files that are remembered as read.
 const READ_MAX: usize = 100;
 /// Prefix of a path that names an artifact instead of a file.
@@ -328,7 +295,7 @@ impl History {
 
 /// Returns the files that a call changes, as the model named them.
 fn touched_paths(call: &ToolCall) -> Vec<String> {
-    if !WRITERS.contains(&call.name.as_str()) {
+    if !is_of(call, FileUse::Changes) {
         return Vec::new();
     }
     let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else {
@@ -360,10 +327,16 @@ fn touched_paths(call: &ToolCall) -> Vec<String> {
 
 /// Returns the file that a call shows, as the model named it.
 fn read_path(call: &ToolCall) -> Option<String> {
-    let arguments = READERS
-        .contains(&call.name.as_str())
-        .then(|| serde_json::from_str(&call.arguments).ok())??;
+    let arguments =
+        is_of(call, FileUse::Shows).then(|| serde_json::from_str(&call.arguments).ok())??;
     named_path(&arguments).filter(|path| !path.starts_with(ARTIFACT))
+}
+
+/// Returns whether the model called a tool that does this with the files it names, by any name.
+fn is_of(call: &ToolCall, file_use: FileUse) -> bool {
+    podbay_wire::tools()
+        .filter(|tool| tool.file_use == file_use)
+        .any(|tool| tool.name == call.name || tool.aliases.contains(&call.name.as_str()))
 }
 
 fn named_path(arguments: &Value) -> Option<String> {

@@ -19,11 +19,12 @@ use podbay_sandbox::link::Asks;
 use podbay_sandbox::link::Link;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
+use podbay_wire::CallKind;
 use podbay_wire::ExecGate;
 use podbay_wire::Fault;
 use podbay_wire::MeantName;
 use podbay_wire::Output;
-use podbay_wire::Processes;
+use podbay_wire::TimeLimit;
 use podbay_wire::message::Stream;
 
 /// Receives a command's output while it runs.
@@ -219,7 +220,7 @@ pub(super) async fn dispatch(
                 kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 tell(CallProgress::Output(bytes));
             };
-            if call.known_mut().is_none() {
+            if call.fields_mut().known.is_none() {
                 let output = workspace
                     .call_asking(sent(call), Box::new(on_chunk), host.asks, cancel, deadline)
                     .await?;
@@ -262,9 +263,9 @@ fn with_meant_names(output: Output, printed: CommandOutput) -> (CallResult, Comm
 
 /// Returns the call with symlinks refused, if it names a path.
 fn by_name(call: Call) -> Call {
-    match call {
-        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Env(_) | Call::Processes(_) => call,
-        call => Call::ByName {
+    match call.facts().kind {
+        CallKind::Command => call,
+        CallKind::File | CallKind::LongFile | CallKind::Session => Call::ByName {
             call: Box::new(call),
         },
     }
@@ -275,7 +276,7 @@ const MOST_BESIDES: usize = 1000;
 
 fn tell_known(call: &mut Call, seen: &SeenFiles, besides: &[BytesPath]) {
     let known = seen.known(call, besides);
-    if let Some(told) = call.known_mut() {
+    if let Some(told) = call.fields_mut().known {
         *told = Some(known);
     }
 }
@@ -330,29 +331,22 @@ pub(super) async fn dispatch_hook(
 const COMMAND: Duration = Duration::from_secs(5);
 
 fn deadline(call: &Call, options: &Options) -> Duration {
-    match call {
-        Call::Bash(bash) => {
-            Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + COMMAND
-        }
-        Call::Hook(hook) => {
-            Duration::from_millis(hook.timeout_ms.saturating_add(hook.grace_ms)) + COMMAND
-        }
-        Call::Git(git) => {
-            Duration::from_millis(
-                git.timeout_ms
-                    .saturating_mul(2)
-                    .saturating_add(git.grace_ms),
-            ) + Duration::from_secs(10)
-        }
-        Call::Processes(Processes::Stop { grace_ms, .. }) => {
-            Duration::from_millis(*grace_ms) + options.file_timeout.duration()
-        }
-        Call::Grep(grep) => Duration::from_millis(grep.timeout_ms) + Duration::from_secs(10),
-        Call::Exec(exec) => exec
-            .timeout_ms
-            .map_or(Duration::from_secs(365 * 24 * 3600), |ms| {
-                Duration::from_millis(ms) + Duration::from_secs(10)
+    let (files, ms) = (options.file_timeout.duration(), Duration::from_millis);
+    match call.facts().time {
+        TimeLimit::Files => files,
+        TimeLimit::Stop { grace_ms } => ms(grace_ms) + files,
+        TimeLimit::Search { timeout_ms } => ms(timeout_ms) + Duration::from_secs(10),
+        TimeLimit::Git {
+            timeout_ms,
+            grace_ms,
+        } => ms(timeout_ms.saturating_mul(2).saturating_add(grace_ms)) + Duration::from_secs(10),
+        TimeLimit::Command {
+            timeout_ms,
+            grace_ms,
+        } => ms(timeout_ms.saturating_add(grace_ms)) + COMMAND,
+        TimeLimit::Own { timeout_ms, .. } => timeout_ms
+            .map_or(Duration::from_secs(365 * 24 * 3600), |timeout_ms| {
+                ms(timeout_ms) + Duration::from_secs(10)
             }),
-        _ => options.file_timeout.duration(),
     }
 }

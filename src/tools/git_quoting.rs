@@ -66,7 +66,8 @@ impl Pipeline {
             return action;
         };
         let paths: Vec<&mut BytesPath> = call
-            .paths_mut()
+            .fields_mut()
+            .paths
             .into_iter()
             .filter(|path| !meant(path).is_empty())
             .collect();

@@ -59,9 +59,10 @@ impl SeenFiles {
     /// those in `besides`.
     pub(super) fn known(&self, call: &Call, besides: &[BytesPath]) -> Known {
         let mut told: Vec<BytesPath> = call
+            .facts()
             .changes()
             .iter()
-            .map(plain)
+            .map(|path| plain(path))
             .chain(besides.iter().cloned())
             .collect();
         told.sort();

@@ -41,7 +41,7 @@ impl Tool {
         let example = r#"{"path": "."}"#;
         Self {
             name,
-            aliases: &[],
+            aliases: podbay_wire::tool(name).map_or(&[], |tool| tool.aliases),
             description,
             parameters,
             schema,
@@ -53,7 +53,8 @@ impl Tool {
         }
     }
 
-    /// Sets the names that models trained on other agents use for it.
+    /// Sets the names that models trained on other agents use for it; those of a tool in the
+    /// sandbox are in [`podbay_wire::ToolFacts`].
     pub(super) fn known_as(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }

@@ -10,24 +10,6 @@ use super::programs::tells_too_much;
 /// Most ended commands whose programs one answer tells.
 pub const MAX_RAN: usize = 8;
 
-/// A query or order about the session's background commands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "about", rename_all = "snake_case")]
-pub enum Processes {
-    List,
-    /// Reads the end of a command's output.
-    Output {
-        /// `None`: the command that was started last.
-        id: Option<i32>,
-        tail_lines: u32,
-    },
-    Stop {
-        id: Option<i32>,
-        /// Time between TERM and KILL, in milliseconds.
-        grace_ms: u64,
-    },
-}
-
 /// The background commands: all of them, or the one that was asked about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Background {

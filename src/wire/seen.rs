@@ -6,9 +6,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::BytesPath;
-use super::Call;
 use super::Output;
-use super::PatchAction;
 
 /// A fingerprint of a file's contents, which is only compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -74,66 +72,6 @@ impl Memo {
                 Some(mark)
             }
             Self::Gone { .. } | Self::Moved { .. } => None,
-        }
-    }
-}
-
-impl Call {
-    /// Returns where the knowledge of a call that changes files goes.
-    pub fn known_mut(&mut self) -> Option<&mut Option<Known>> {
-        match self {
-            Self::WriteFile(call) => Some(&mut call.known),
-            Self::EditFile(call) => Some(&mut call.known),
-            Self::MultiEdit(call) => Some(&mut call.known),
-            Self::ApplyPatch(call) => Some(&mut call.known),
-            Self::EditLines(call) => Some(&mut call.known),
-            Self::DeleteFile(call) => Some(&mut call.known),
-            Self::CopyFile(call) => Some(&mut call.known),
-            Self::MoveFile(call) => Some(&mut call.known),
-            Self::UpdateConfig(call) => Some(&mut call.known),
-            _ => None,
-        }
-    }
-
-    /// Returns the knowledge in a call; `None`: the host keeps no memory.
-    pub fn known(&self) -> Option<&Known> {
-        match self {
-            Self::WriteFile(call) => call.known.as_ref(),
-            Self::EditFile(call) => call.known.as_ref(),
-            Self::MultiEdit(call) => call.known.as_ref(),
-            Self::ApplyPatch(call) => call.known.as_ref(),
-            Self::EditLines(call) => call.known.as_ref(),
-            Self::DeleteFile(call) => call.known.as_ref(),
-            Self::CopyFile(call) => call.known.as_ref(),
-            Self::MoveFile(call) => call.known.as_ref(),
-            Self::UpdateConfig(call) => call.known.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Returns the paths that a call changes, as it names them.
-    pub fn changes(&self) -> Vec<BytesPath> {
-        match self {
-            Self::WriteFile(call) => vec![call.path.clone()],
-            Self::EditFile(call) => vec![call.path.clone()],
-            Self::MultiEdit(call) => call.edits.iter().map(|edit| edit.path.clone()).collect(),
-            Self::ApplyPatch(call) => {
-                let names = |action: &PatchAction| match action {
-                    PatchAction::Update { to, .. } => to.clone(),
-                    PatchAction::Add { .. } | PatchAction::Delete { .. } => None,
-                };
-                call.files
-                    .iter()
-                    .flat_map(|file| [Some(file.path.clone()), names(&file.action)])
-                    .flatten()
-                    .collect()
-            }
-            Self::EditLines(call) => vec![call.path.clone()],
-            Self::DeleteFile(call) => vec![call.path.clone()],
-            Self::CopyFile(call) => vec![call.destination.clone()],
-            Self::MoveFile(call) => vec![call.source.clone(), call.destination.clone()],
-            Self::UpdateConfig(_) => vec![BytesPath::from_text(super::INSTRUCTIONS)],
-            _ => Vec::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ use podbay_tools::OnChunk;
 use podbay_tools::Workspace;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
+use podbay_wire::CallKind;
 use podbay_wire::DirectoryEntry;
 use podbay_wire::DirectoryListing;
 use podbay_wire::EditFile;
@@ -65,41 +66,27 @@ impl Files {
             Call::WriteFile(call) => write(&mut files, call).map(Output::Written),
             Call::EditFile(call) => edit(&mut files, call).map(Output::Edited),
             Call::ListDirectory(call) => list(&files, call).map(Output::Listing),
-            Call::Bash(_)
-            | Call::Exec(_)
-            | Call::Hook(_)
-            | Call::Git(_)
-            | Call::Env(_)
-            | Call::Cd(_)
-            | Call::Processes(_) => Err(Fault::NotStarted {
-                problem: NO_COMMANDS.to_owned(),
-            }),
-            Call::MultiEdit(_)
-            | Call::ApplyPatch(_)
-            | Call::EditLines(_)
-            | Call::DeleteFile(_)
-            | Call::CopyFile(_)
-            | Call::MoveFile(_)
-            | Call::Mkdir(_)
-            | Call::Tree(_)
-            | Call::Archive(_)
-            | Call::UpdateConfig(_) => {
-                let problem =
-                    "a demonstration reads, writes and edits files and no more".to_owned();
-                Err(Fault::Io {
-                    doing: "arrange the files".to_owned(),
-                    problem,
-                })
-            }
-            Call::ByName { .. } | Call::Glob(_) | Call::Grep(_) => {
-                let problem =
-                    "a demonstration does not search; list_directory and read_file work".to_owned();
-                Err(Fault::Io {
-                    doing: "search the files".to_owned(),
-                    problem,
-                })
-            }
+            call => Err(refusal(call)),
         }
+    }
+}
+
+/// Returns why the demonstration does not execute a call.
+fn refusal(call: &Call) -> Fault {
+    let facts = call.facts();
+    match facts.kind {
+        CallKind::Command | CallKind::Session => Fault::NotStarted {
+            problem: NO_COMMANDS.to_owned(),
+        },
+        CallKind::File | CallKind::LongFile if facts.effect.is_read_only() => Fault::Io {
+            doing: "search the files".to_owned(),
+            problem: "a demonstration does not search; list_directory and read_file work"
+                .to_owned(),
+        },
+        CallKind::File | CallKind::LongFile => Fault::Io {
+            doing: "arrange the files".to_owned(),
+            problem: "a demonstration reads, writes and edits files and no more".to_owned(),
+        },
     }
 }
 

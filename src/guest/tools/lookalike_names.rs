@@ -14,25 +14,12 @@ use crate::root::MAX_NAMES;
 use crate::root::Root;
 use crate::root::join;
 use crate::root::names;
-use podbay_wire::ArchiveAction;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
-use podbay_wire::GitQuery;
 use podbay_wire::MeantName;
 use podbay_wire::Output;
-use podbay_wire::PatchAction;
+use podbay_wire::PathUse;
 use podbay_wire::protected_name;
-
-/// What a call does with a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PathUse {
-    /// It must exist.
-    Finds,
-    /// It may exist, and is created otherwise.
-    Writes,
-    /// It is a new name, whatever it looks like; its parent folders may exist.
-    Makes,
-}
 
 /// Returns a call with its names replaced by existing look-alikes, and the replacements; `None`:
 /// there are none.
@@ -40,20 +27,23 @@ pub(crate) fn find_names(root: &Root, call: &Call) -> Option<(Call, Vec<MeantNam
     if root.beneath().refuses_links() {
         return None;
     }
-    let mut found = Vec::new();
-    each_path(call, &mut |path, usage| found.push(find(root, path, usage)));
+    let paths = call.facts().paths;
+    let found: Vec<Option<BytesPath>> = paths
+        .iter()
+        .map(|named| find(root, named.path, named.usage))
+        .collect();
     if found.iter().all(Option::is_none) {
         return None;
     }
-    let (mut call, mut names, mut found) = (call.clone(), Vec::new(), found.into_iter());
-    each_path_mut(&mut call, &mut |path, _| {
-        if let Some(found) = found.next().flatten() {
+    let (mut call, mut names) = (call.clone(), Vec::new());
+    for (path, found) in call.fields_mut().paths.into_iter().zip(found) {
+        if let Some(found) = found {
             names.push(MeantName {
                 given: std::mem::replace(path, found.clone()),
                 found,
             });
         }
-    });
+    }
     Some((call, names))
 }
 
@@ -83,75 +73,6 @@ pub(crate) fn with_note(output: Output, names: Vec<MeantName>) -> Output {
         },
     }
 }
-
-/// Makes a function that visits the paths of a call in order, with their use.
-macro_rules! each_path {
-    ($name:ident, $iter:ident, $($mutable:ident)?) => {
-        fn $name(call: &$($mutable)? Call, see: &mut dyn FnMut(&$($mutable)? BytesPath, PathUse)) {
-        match call {
-                Call::ReadFile(call) => call.path.$iter().for_each(|path| see(path, PathUse::Finds)),
-                Call::WriteFile(call) => see(&$($mutable)? call.path, PathUse::Writes),
-                Call::EditFile(call) => see(&$($mutable)? call.path, if call.create_if_missing { PathUse::Writes } else { PathUse::Finds }),
-                Call::MultiEdit(call) => call.edits.$iter().for_each(|edit| see(&$($mutable)? edit.path, PathUse::Finds)),
-                Call::EditLines(call) => see(&$($mutable)? call.path, PathUse::Finds),
-                Call::ApplyPatch(call) => {
-                    for file in &$($mutable)? call.files {
-                        match &$($mutable)? file.action {
-                            PatchAction::Add { .. } => see(&$($mutable)? file.path, PathUse::Makes),
-                            PatchAction::Delete { .. } => see(&$($mutable)? file.path, PathUse::Finds),
-                            PatchAction::Update { to, .. } => {
-                                see(&$($mutable)? file.path, PathUse::Finds);
-                                if let Some(to) = to {
-                                    see(to, PathUse::Makes);
-                                }
-                            }
-                        }
-                    }
-                }
-                Call::DeleteFile(call) => see(&$($mutable)? call.path, PathUse::Finds),
-                Call::CopyFile(call) => {
-                    see(&$($mutable)? call.source, PathUse::Finds);
-                    see(&$($mutable)? call.destination, PathUse::Makes);
-                }
-                Call::MoveFile(call) => {
-                    see(&$($mutable)? call.source, PathUse::Finds);
-                    see(&$($mutable)? call.destination, PathUse::Makes);
-                }
-                Call::Mkdir(call) => see(&$($mutable)? call.path, PathUse::Writes),
-                Call::Tree(call) => see(&$($mutable)? call.path, PathUse::Finds),
-                Call::ListDirectory(call) => see(&$($mutable)? call.path, PathUse::Finds),
-                Call::Glob(call) => see(&$($mutable)? call.path, PathUse::Finds),
-                Call::Grep(call) => see(&$($mutable)? call.path, PathUse::Finds),
-                Call::Archive(call) => match &$($mutable)? call.action {
-                    ArchiveAction::List => see(&$($mutable)? call.archive, PathUse::Finds),
-                    ArchiveAction::Create { source } => {
-                        see(source, PathUse::Finds);
-                        see(&$($mutable)? call.archive, PathUse::Makes);
-                    }
-                    ArchiveAction::Extract { into } => {
-                        see(&$($mutable)? call.archive, PathUse::Finds);
-                        see(into, PathUse::Writes);
-                    }
-                },
-                Call::Git(call) => {
-                    see(&$($mutable)? call.path, PathUse::Finds);
-                    match &$($mutable)? call.query {
-                        GitQuery::Diff { file, .. } | GitQuery::Log { file, .. } => file.$iter().for_each(|file| see(file, PathUse::Finds)),
-                        GitQuery::Commit { files, .. } => files.$iter().for_each(|file| see(file, PathUse::Finds)),
-                        GitQuery::Status | GitQuery::Branch(_) | GitQuery::Checkout { .. } | GitQuery::Stash(_) => {}
-                    }
-                }
-                Call::Cd(call) => see(&$($mutable)? call.path, PathUse::Finds),
-                Call::Bash(call) => call.working_directory.$iter().for_each(|path| see(path, PathUse::Finds)),
-                Call::Exec(call) => call.working_directory.$iter().for_each(|path| see(path, PathUse::Finds)),
-                Call::ByName { .. } | Call::UpdateConfig(_) | Call::Env(_) | Call::Processes(_) | Call::Hook(_) => {}
-            }
-        }
-    };
-}
-
-each_path!(each_path, iter,);
-each_path!(each_path_mut, iter_mut, mut);
 
 /// Finds the existing path that a missing one looks like.
 fn find(root: &Root, path: &BytesPath, usage: PathUse) -> Option<BytesPath> {

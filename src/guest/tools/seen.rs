@@ -12,6 +12,7 @@
 //! leads to another file, the call ends before any change and asks the host for the names that it
 //! needs.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -59,11 +60,8 @@ pub(super) struct SeenFiles {
 impl SeenFiles {
     /// Takes what the host sent with a call. Calls that only read need nothing.
     pub(super) fn of(call: &Call) -> Self {
-        let known = match call {
-            Call::ReadFile(_) => Some(Known::default()),
-            call => call.known().cloned(),
-        };
-        let Some(Known { told, files }) = known else {
+        let facts = call.facts();
+        let Some(Known { told, files }) = facts.known().map(Cow::into_owned) else {
             return Self::default();
         };
         let known = files

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use podbay_wire::ArchiveAction;
 use podbay_wire::Call;
+use podbay_wire::CallVerb;
 use podbay_wire::Fault;
-use podbay_wire::GitQuery;
-use podbay_wire::Processes;
 use podbay_wire::frame;
 use podbay_wire::message::MAX_CALLS;
 
@@ -137,79 +135,21 @@ pub(super) fn harmless(text: &str, limit: usize) -> String {
 /// Names a call in an error.
 pub(super) fn describe(call: &Call) -> String {
     let path = |path: &podbay_wire::BytesPath| harmless(&path.to_text(), 200);
-    match call {
-        Call::ByName { call } => describe(call),
-        Call::ReadFile(read) => format!(
-            "read {}",
-            read.path.as_ref().map_or_else(|| "files".to_owned(), path)
-        ),
-        Call::WriteFile(write) => format!("write {}", path(&write.path)),
-        Call::EditFile(edit) => format!("edit {}", path(&edit.path)),
-        Call::MultiEdit(multi) => format!(
-            "edit {}",
-            multi
-                .edits
-                .first()
-                .map_or_else(|| "files".to_owned(), |edit| path(&edit.path))
-        ),
-        Call::ApplyPatch(patch) => format!(
-            "patch {}",
-            patch
-                .files
-                .first()
-                .map_or_else(|| "files".to_owned(), |file| path(&file.path))
-        ),
-        Call::EditLines(edit) => format!("edit {}", path(&edit.path)),
-        Call::DeleteFile(delete) => format!("delete {}", path(&delete.path)),
-        Call::CopyFile(copy) => {
-            format!("copy {} to {}", path(&copy.source), path(&copy.destination))
+    let line = |text: &str| harmless(text.lines().next().unwrap_or_default(), 100);
+    match call.facts().verb {
+        CallVerb::Plain(verb) => verb.to_owned(),
+        CallVerb::Path(verb, named) => {
+            format!("{verb} {}", named.map_or_else(|| "files".to_owned(), path))
         }
-        Call::MoveFile(moved) => format!(
-            "move {} to {}",
-            path(&moved.source),
-            path(&moved.destination)
-        ),
-        Call::Mkdir(made) => format!("make the folder {}", path(&made.path)),
-        Call::Tree(tree) => format!("list {}", path(&tree.path)),
-        Call::ListDirectory(list) => format!("list {}", path(&list.path)),
-        Call::Glob(glob) => format!("find {}", harmless(&glob.pattern, 100)),
-        Call::Grep(grep) => format!("search for {}", harmless(&grep.pattern, 100)),
-        Call::Archive(archive) => match archive.action {
-            ArchiveAction::List => format!("list {}", path(&archive.archive)),
-            ArchiveAction::Create { .. } => format!("pack {}", path(&archive.archive)),
-            ArchiveAction::Extract { .. } => format!("unpack {}", path(&archive.archive)),
-        },
-        Call::UpdateConfig(_) => "change the project's instructions".to_owned(),
-        Call::Git(git) => match git.query {
-            GitQuery::Status => "run git status".to_owned(),
-            GitQuery::Diff { .. } => "run git diff".to_owned(),
-            GitQuery::Log { .. } => "run git log".to_owned(),
-            GitQuery::Commit { .. } => "run git commit".to_owned(),
-            GitQuery::Branch(_) => "run git branch".to_owned(),
-            GitQuery::Checkout { .. } => "run git checkout".to_owned(),
-            GitQuery::Stash(_) => "run git stash".to_owned(),
-        },
-        Call::Env(_) => "look at the environment".to_owned(),
-        Call::Cd(cd) => format!("go to {}", path(&cd.path)),
-        Call::Processes(Processes::List) => "list what runs in the background".to_owned(),
-        Call::Processes(Processes::Output { .. }) => {
-            "read what a background command printed".to_owned()
+        CallVerb::Paths(verb, from, word, to) => {
+            format!("{verb} {} {word} {}", path(from), path(to))
         }
-        Call::Processes(Processes::Stop { .. }) => "stop a background command".to_owned(),
-        Call::Bash(bash) => format!(
-            "run `{}`",
-            harmless(bash.command.lines().next().unwrap_or_default(), 100)
-        ),
-        Call::Hook(hook) => format!(
-            "run the hook `{}`",
-            harmless(hook.command.lines().next().unwrap_or_default(), 100)
-        ),
-        Call::Exec(exec) => format!(
-            "run {}",
-            exec.argv
-                .first()
-                .map_or_else(|| "the shell".to_owned(), path)
-        ),
+        CallVerb::Pattern(verb, pattern) => format!("{verb} {}", harmless(pattern, 100)),
+        CallVerb::CommandLine(verb, command) => format!("{verb} `{}`", line(command)),
+        CallVerb::Program(verb, program) => {
+            let program = program.map_or_else(|| "the shell".to_owned(), path);
+            format!("{verb} {program}")
+        }
     }
 }
 

@@ -43,6 +43,7 @@ use podbay_wire::ExecGate;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 use podbay_wire::PROTOCOL;
+use podbay_wire::TimeLimit;
 use podbay_wire::frame;
 use podbay_wire::keep::FindOrder;
 use podbay_wire::keep::FindResult;
@@ -184,7 +185,7 @@ impl Link {
             Update(Option<CallUpdate>),
             Cancelled,
             Haste,
-            Time,
+            TimeLimit,
             Answered(bool),
         }
 
@@ -203,7 +204,7 @@ impl Link {
                 () = cancel.cancelled(), if !is_cancelled => Next::Cancelled,
                 () = haste.cancelled(), if is_cancelled && !is_hasty => Next::Haste,
                 go_on = answer(&mut asking), if asking.is_some() => Next::Answered(go_on),
-                () = tokio::time::sleep_until(ends_at), if asking.is_none() => Next::Time,
+                () = tokio::time::sleep_until(ends_at), if asking.is_none() => Next::TimeLimit,
             };
             match next {
                 Next::Update(Some(CallUpdate::Chunk { stream, data })) => on_chunk(stream, &data),
@@ -249,7 +250,7 @@ impl Link {
                     ends_at = ends_at.min(Instant::now() + CANCELLED);
                     open.cancel();
                 }
-                Next::Time if is_late => {
+                Next::TimeLimit if is_late => {
                     return Err(match limit {
                         Some(limit) => Error::Overdue { doing, limit },
                         None => Error::Unresponsive {
@@ -258,13 +259,13 @@ impl Link {
                         },
                     });
                 }
-                Next::Time if is_cancelled => {
+                Next::TimeLimit if is_cancelled => {
                     return Err(Error::Unresponsive {
                         doing,
                         after: bound,
                     });
                 }
-                Next::Time => {
+                Next::TimeLimit => {
                     (is_late, is_cancelled) = (true, true);
                     ends_at = Instant::now() + OVERDUE;
                     open.cancel();
@@ -419,21 +420,24 @@ fn was_stopped(output: &Output) -> bool {
 }
 
 fn grace(call: &Call) -> Duration {
-    Duration::from_millis(match call {
-        Call::Bash(bash) => bash.grace_ms,
-        Call::Exec(exec) => exec.grace_ms,
-        Call::Hook(hook) => hook.grace_ms,
-        _ => 0,
+    Duration::from_millis(match call.facts().time {
+        TimeLimit::Command { grace_ms, .. } | TimeLimit::Own { grace_ms, .. } => grace_ms,
+        TimeLimit::Files
+        | TimeLimit::Search { .. }
+        | TimeLimit::Git { .. }
+        | TimeLimit::Stop { .. } => 0,
     })
 }
 
 /// Returns the time that a command itself may take.
 fn timeout(call: &Call) -> Option<Duration> {
-    match call {
-        Call::Bash(bash) => Some(bash.timeout_ms),
-        Call::Hook(hook) => Some(hook.timeout_ms),
-        Call::Exec(exec) => exec.timeout_ms,
-        _ => None,
+    match call.facts().time {
+        TimeLimit::Command { timeout_ms, .. } => Some(timeout_ms),
+        TimeLimit::Own { timeout_ms, .. } => timeout_ms,
+        TimeLimit::Files
+        | TimeLimit::Search { .. }
+        | TimeLimit::Git { .. }
+        | TimeLimit::Stop { .. } => None,
     }
     .map(Duration::from_millis)
 }

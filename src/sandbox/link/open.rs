@@ -14,10 +14,7 @@ use super::traffic::Traffic;
 use podbay_wire::AskedProgram;
 use podbay_wire::Call;
 use podbay_wire::CallId;
-use podbay_wire::FileEdit;
 use podbay_wire::Output;
-use podbay_wire::PatchAction;
-use podbay_wire::PatchLine;
 use podbay_wire::frame;
 use podbay_wire::message::CHUNK;
 use podbay_wire::message::Data;
@@ -63,7 +60,7 @@ impl OpenCall {
         let doing = describe(&call);
         // Encoded once to be measured: an over-long call is the caller's matter, and must not cost
         // the stream.
-        if weight(&call) > frame::MAX_FRAME / 8
+        if call.facts().weight > frame::MAX_FRAME / 8
             && let Err(frame::Error::TooLong { bytes }) = frame::encode(&ToGuest::Call {
                 id: CallId(u32::MAX),
                 call: call.clone(),
@@ -195,63 +192,5 @@ impl CallInput {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         self.traffic.abandon(self.id);
-    }
-}
-
-/// Returns about how many bytes a call has where it can have many.
-fn weight(call: &Call) -> usize {
-    match call {
-        Call::ByName { call } => weight(call),
-        Call::WriteFile(write) => write.content.len(),
-        Call::EditFile(edit) => edit
-            .edits
-            .iter()
-            .map(|edit| edit.old_string.len() + edit.new_string.len())
-            .sum(),
-        Call::MultiEdit(multi) => multi
-            .edits
-            .iter()
-            .map(|FileEdit { edit, .. }| edit.old_string.len() + edit.new_string.len())
-            .sum(),
-        Call::ApplyPatch(patch) => patch
-            .files
-            .iter()
-            .map(|file| patch_weight(&file.action))
-            .sum(),
-        Call::EditLines(edit) => edit.new_content.len(),
-        Call::Bash(bash) => bash.command.len(),
-        Call::Hook(hook) => hook.command.len() + hook.input.len(),
-        Call::Exec(exec) => exec.argv.iter().map(|word| word.as_bytes().len()).sum(),
-        Call::Grep(grep) => grep.pattern.len(),
-        Call::Glob(glob) => glob.pattern.len(),
-        Call::ReadFile(read) => read.cursor.as_ref().map_or(0, String::len),
-        Call::UpdateConfig(update) => update.content.len(),
-        Call::DeleteFile(_)
-        | Call::CopyFile(_)
-        | Call::MoveFile(_)
-        | Call::Mkdir(_)
-        | Call::Tree(_)
-        | Call::ListDirectory(_)
-        | Call::Archive(_)
-        | Call::Git(_)
-        | Call::Env(_)
-        | Call::Cd(_)
-        | Call::Processes(_) => 0,
-    }
-}
-
-fn patch_weight(action: &PatchAction) -> usize {
-    match action {
-        PatchAction::Add { content } => content.len(),
-        PatchAction::Delete { hunks } | PatchAction::Update { hunks, .. } => {
-            let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
-            lines
-                .map(
-                    |(PatchLine::Keep(line) | PatchLine::Remove(line) | PatchLine::Add(line))| {
-                        line.len()
-                    },
-                )
-                .sum()
-        }
     }
 }

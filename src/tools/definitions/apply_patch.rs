@@ -33,7 +33,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["ApplyPatch", "patch"])
     .renamed(&[
         ("diff", "patch"),
         ("input", "patch"),

@@ -59,7 +59,6 @@ pub(super) fn tool() -> Tool {
             Ok(Action::Box(Call::Archive(Archive { action, archive, max_entries: options.list_entries.max(1), protected: false })))
         },
     )
-    .known_as(&["Archive", "zip", "unzip", "tar"])
     .renamed(&[
         ("operation", "action"),
         ("path", "archive_path"),

@@ -42,7 +42,6 @@ pub(super) fn tool(options: &Options) -> Tool {
         ),
         make,
     )
-    .known_as(&["Bash", "run_command", "shell", "execute_command", "execute_bash"])
     .renamed(&[
         ("cmd", "command"),
         ("script", "command"),

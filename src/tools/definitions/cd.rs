@@ -27,7 +27,6 @@ pub(super) fn tool() -> Tool {
             Ok(Action::Box(Call::Cd(Cd { path: written(&nonempty("path", path)?) })))
         },
     )
-    .known_as(&["Cd", "change_directory", "chdir", "set_working_directory"])
     .renamed(&[("directory", "path"), ("dir", "path"), ("folder", "path"), ("working_directory", "path"), ("cwd", "path")])
     .such_as(r#"{"path": "src"}"#)
 }

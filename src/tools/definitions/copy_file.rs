@@ -37,7 +37,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["CopyFile", "cp"])
     .renamed(&TWO_PATHS)
     .such_as(r#"{"source": "a.txt", "destination": "b.txt"}"#)
 }

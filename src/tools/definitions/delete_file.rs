@@ -32,7 +32,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["DeleteFile", "remove_file", "rm"])
     .renamed(&ONE_PATH)
     .such_as(r#"{"path": "old.txt"}"#)
 }

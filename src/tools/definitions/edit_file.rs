@@ -51,8 +51,7 @@ pub(super) fn tool() -> Tool {
                     },
                 }),
                 &["path"],
-            ), make)
-.known_as(&["FileEdit", "Edit", "str_replace"]).renamed(&[
+            ), make).renamed(&[
                 ("file_path", "path"),
                 ("filepath", "path"),
                 ("filename", "path"),

@@ -37,7 +37,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["replace_lines", "insert_lines", "delete_lines"])
     .renamed(&[
         ("file_path", "path"),
         ("filepath", "path"),

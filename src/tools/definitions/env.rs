@@ -58,7 +58,6 @@ pub(super) fn tool() -> Tool {
             Ok(Action::Box(Call::Env(Env { name, prefix })))
         },
     )
-    .known_as(&["Env", "environment", "get_env"])
     .renamed(&[
         ("variable", "name"),
         ("key", "name"),

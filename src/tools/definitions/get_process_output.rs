@@ -39,12 +39,6 @@ pub(super) fn tool() -> Tool {
             })))
         },
     )
-    .known_as(&[
-        "GetProcessOutput",
-        "BashOutput",
-        "process_output",
-        "read_process_output",
-    ])
     .renamed(&PROCESS)
     .such_as(r#"{"process_id": "last"}"#)
 }

@@ -43,7 +43,6 @@ pub(super) fn tool() -> Tool {
             Ok(git(GitQuery::Branch(branch), path.as_deref(), options))
         },
     )
-    .known_as(&["GitBranch"])
     .renamed(&REPOSITORY)
     .such_as(r#"{"action": "create", "name": "topic"}"#)
 }

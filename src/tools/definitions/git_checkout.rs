@@ -42,7 +42,6 @@ pub(super) fn tool() -> Tool {
             ))
         },
     )
-    .known_as(&["GitCheckout", "git_switch"])
     .renamed(&[
         ("branch", "target"),
         ("name", "target"),

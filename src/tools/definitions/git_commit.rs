@@ -34,7 +34,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["GitCommit"])
     .renamed(&[
         ("msg", "message"),
         ("commit_message", "message"),

@@ -49,7 +49,6 @@ pub(super) fn tool() -> Tool {
             Ok(git(GitQuery::Diff { staged, file, base }, path.as_deref(), options))
         },
     )
-    .known_as(&["GitDiff"])
     .renamed(&[
         ("file_path", "file"),
         ("filename", "file"),

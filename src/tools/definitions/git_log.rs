@@ -41,7 +41,6 @@ pub(super) fn tool() -> Tool {
             Ok(git(query, path.as_deref(), options))
         },
     )
-    .known_as(&["GitLog"])
     .renamed(&[
         ("max_count", "count"),
         ("n", "count"),

@@ -54,7 +54,6 @@ pub(super) fn tool() -> Tool {
             Ok(git(GitQuery::Stash(stash), path.as_deref(), options))
         },
     )
-    .known_as(&["GitStash"])
     .renamed(&REPOSITORY)
     .such_as(r#"{"action": "pop"}"#)
 }

@@ -30,7 +30,6 @@ pub(super) fn tool() -> Tool {
             Ok(git(GitQuery::Status, path.as_deref(), options))
         },
     )
-    .known_as(&["GitStatus"])
     .renamed(&REPOSITORY)
     .in_sets_from(ToolSet::Standard)
     .such_as("{}")

@@ -41,7 +41,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["Glob", "search_files", "find_files"])
     .renamed(&[
         ("query", "pattern"),
         ("search", "pattern"),

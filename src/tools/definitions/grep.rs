@@ -48,7 +48,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["Grep", "search_content", "search_regex", "search"])
     .renamed(&[
         ("query", "pattern"),
         ("regex", "pattern"),

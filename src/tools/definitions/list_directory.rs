@@ -40,7 +40,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["ListDirectory", "ls", "list_dir", "list_files"])
     .renamed(&[
         ("dir", "path"),
         ("directory", "path"),

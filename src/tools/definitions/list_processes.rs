@@ -13,6 +13,5 @@ pub(super) fn tool() -> Tool {
         object(&json!({}), &[]),
         |_, _, _| Ok(Action::Box(Call::Processes(Processes::List))),
     )
-    .known_as(&["ListProcesses", "list_background_processes"])
     .such_as("{}")
 }

@@ -24,7 +24,6 @@ pub(super) fn tool() -> Tool {
         object(&json!({ "path": { "type": "string" } }), &["path"]),
         make,
     )
-    .known_as(&["create_directory", "make_directory"])
     .renamed(&ONE_PATH)
     .such_as(r#"{"path": "src/new"}"#)
 }

@@ -87,6 +87,21 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podbay_policy::Action;
+    use podbay_policy::HOST_TOOLS;
+
+    #[test]
+    fn what_is_known_of_a_tool_by_its_name_is_where_rules_look_for_it() {
+        for tool in all(&Options::default()) {
+            let example = serde_json::from_str(tool.example()).expect("an example is JSON");
+            let action = tool.action(example, &Options::default(), &mut Vec::new());
+            let is_known = match action.expect("an example is valid") {
+                Action::Box(_) => podbay_wire::tool(tool.name).is_some(),
+                Action::Host(_) => HOST_TOOLS.contains(&tool.name),
+            };
+            assert!(is_known, "{} is in neither list", tool.name);
+        }
+    }
 
     #[test]
     fn each_file_defines_the_tool_of_its_name() {

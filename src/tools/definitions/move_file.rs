@@ -34,7 +34,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["MoveFile", "rename_file", "mv"])
     .renamed(&TWO_PATHS)
     .such_as(r#"{"source": "a.txt", "destination": "b.txt"}"#)
 }

@@ -51,7 +51,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["MultiEdit"])
     .renamed(&[("changes", "edits"), ("replacements", "edits")])
     .in_sets_from(ToolSet::Standard)
     .such_as(r#"{"edits": [{"path": "a.txt", "old_string": "old", "new_string": "new"}]}"#)

@@ -42,7 +42,6 @@ pub(super) fn tool(options: &Options) -> Tool {
         ),
         make,
     )
-    .known_as(&["FileRead", "view_file", "Read"])
     .renamed(&[
         ("file_path", "path"),
         ("filename", "path"),

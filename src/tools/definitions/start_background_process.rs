@@ -18,7 +18,6 @@ pub(super) fn tool() -> Tool {
         ),
         start,
     )
-    .known_as(&["StartBackgroundProcess", "run_in_background", "start_process"])
     .renamed(&[("cmd", "command"), ("cwd", "working_directory"), ("workdir", "working_directory"), ("directory", "working_directory")])
     .such_as(r#"{"command": "python3 -m http.server 8000"}"#)
 }

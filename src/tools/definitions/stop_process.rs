@@ -25,7 +25,6 @@ pub(super) fn tool() -> Tool {
             Ok(Action::Box(Call::Processes(Processes::Stop { id: process(&process_id)?, grace_ms })))
         },
     )
-    .known_as(&["StopProcess", "KillShell", "KillBash", "kill_process"])
     .renamed(&[("pid", "process_id"), ("id", "process_id"), ("process", "process_id"), ("shell_id", "process_id")])
     .such_as(r#"{"process_id": "last"}"#)
 }

@@ -32,7 +32,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["Tree", "directory_tree"])
     .renamed(&ONE_PATH)
     .such_as(r#"{"path": "."}"#)
 }

@@ -60,7 +60,6 @@ pub(super) fn tool() -> Tool {
             Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content, beside, known: None })))
         },
     )
-    .known_as(&["UpdateConfig", "update_instructions"])
     .renamed(&[("heading", "section"), ("title", "section"), ("name", "section"), ("text", "content"), ("value", "content")])
     .such_as(r#"{"section": "Tests", "content": "Run them with make test."}"#)
 }

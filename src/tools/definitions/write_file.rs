@@ -34,7 +34,6 @@ pub(super) fn tool() -> Tool {
         ),
         make,
     )
-    .known_as(&["FileWrite", "Write", "create_file"])
     .renamed(&[
         ("file_path", "path"),
         ("filename", "path"),
