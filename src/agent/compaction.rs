@@ -229,6 +229,7 @@ impl Agent {
             let most = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
             let text = summary::transcript(self.conversation.history(), most);
             let mut prompt = Prompt::new("You sum up conversations.", &[], prompt.mode())
+                .with_dialect(prompt.dialect())
                 .with_tokens(prompt.tokens());
             prompt.push(&Message::user(format!("{text}\n{}", summary::ask(focus))));
             prompt

@@ -218,7 +218,10 @@ pub(super) async fn sit_down(
             history.take_images_out()
         };
         let prompt = prompt.with_untold(&catalogue.unlisted_tools());
-        let conversation = Conversation::resume(prompt.with_tokens(&found.probed.tokens), history);
+        let prompt = prompt
+            .with_dialect(found.client.dialect())
+            .with_tokens(&found.probed.tokens);
+        let conversation = Conversation::resume(prompt, history);
         let warm_up = config.inference.warm_up.duration();
         if found.own.is_some()
             && !warm_up.is_zero()

@@ -97,6 +97,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("llm.sampling.chat.repeat_penalty", Never),
     ("llm.endpoint", Never),
     ("llm.model", Never),
+    ("llm.api", Never),
     ("llm.api_key_env", Never),
     ("llm.api_key_file", Never),
     ("llm.proxy", Never),

@@ -30,8 +30,8 @@ pub struct Config {
     pub offline: bool,
     pub agent: agent::Options,
     pub llm: llm::Options,
-    /// Model servers by name: `[providers.NAME]` with `base_url` and, as wanted, `api_key_env` or
-    /// `api_key_file`, `model`, `context`, `images`, `tool_mode`, `price` and `sampling`;
+    /// Model servers by name: `[providers.NAME]` with `base_url` and, as wanted, `api`, `api_key_env`
+    /// or `api_key_file`, `model`, `context`, `images`, `tool_mode`, `price` and `sampling`;
     /// `llm.provider` or `--provider` chooses one.
     pub providers: BTreeMap<String, llm::ProviderOptions>,
     pub sandbox: sandbox::Options,

@@ -7,6 +7,7 @@ use reqwest::header::AUTHORIZATION;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::dialect::Dialect;
 use super::error::Error;
 use super::exchange::Limits;
 use super::http;
@@ -16,6 +17,7 @@ use super::options::Options;
 use super::probe::ProbeResult;
 use super::probe::Server;
 use super::prompt::Prompt;
+use super::provider::ChatApi;
 use super::provider::Provider;
 use super::provider::assemble::Assembler;
 use super::provider::openai;
@@ -172,13 +174,9 @@ impl Client {
             deadline,
         };
         let mut manner = self.manner();
-        let mut body = bytes::Bytes::from(openai::body(
-            prompt,
-            request,
-            &self.inner.options,
-            &manner,
-            true,
-        ));
+        debug_assert_eq!(prompt.dialect().name, self.dialect().name);
+        let options = &self.inner.options;
+        let mut body = bytes::Bytes::from(self.api().body(prompt, request, options, &manner, true));
         prompt.sent();
         let mut n_tried = 0;
         let mut away: Option<Instant> = None;
@@ -227,14 +225,17 @@ impl Client {
                 }
                 Err(error) => error,
             };
-            let sent = openai::max_tokens(request, &self.inner.options, &manner);
+            let sent = openai::max_tokens(request, options, &manner);
             if let Some(change) = self.learnt(|learnt| learnt.parameters.learn(&error, sent)) {
                 on(Update::Changed {
                     reason: error.to_string(),
                     change,
                 });
                 manner = self.manner();
-                body = openai::body(prompt, request, &self.inner.options, &manner, true).into();
+                body = self
+                    .api()
+                    .body(prompt, request, options, &manner, true)
+                    .into();
                 continue;
             }
             let policy = &self.inner.policy;
@@ -305,7 +306,7 @@ impl Client {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<(), Error> {
-        if !self.provider().reads_ahead() {
+        if !self.provider().quirks().reads_ahead {
             return Ok(());
         }
         let mut prompt = prompt.clone();
@@ -375,9 +376,20 @@ impl Client {
             learnt
                 .probed
                 .as_ref()
-                .map_or(Server::Other, |probed| probed.server)
+                .map_or(Server::default_of(self.inner.options.api), |probed| {
+                    probed.server
+                })
         })
         .provider()
+    }
+
+    pub(super) fn api(&self) -> &'static dyn ChatApi {
+        self.inner.options.api.chat()
+    }
+
+    /// Returns how conversations with this server are written.
+    pub fn dialect(&self) -> Dialect {
+        self.api().dialect()
     }
 
     fn manner(&self) -> Manner {

@@ -12,10 +12,10 @@ use super::exchange;
 use super::exchange::Limits;
 use super::idle_timer::IdleTimer;
 use super::prompt::Prompt;
+use super::provider::api::Framing;
 use super::provider::assemble::Assembler;
 use super::provider::failure::Failure;
 use super::provider::instead;
-use super::provider::openai;
 use super::provider::openai::Manner;
 use super::sse::Decoder;
 use super::stream::Request;
@@ -45,10 +45,7 @@ impl Client {
         let (n_bytes_asked, asked) = (body.len(), Instant::now());
         let first = self.first_byte_timeout(n_bytes_asked);
         let request = self
-            .request(
-                reqwest::Method::POST,
-                inner.endpoint.api("/chat/completions"),
-            )
+            .request(reqwest::Method::POST, self.api().route(&inner.endpoint))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream")
             .body(body);
@@ -68,10 +65,12 @@ impl Client {
             return Err(failure.not_json(&[]));
         }
         let content_type = exchange::content_type(&response);
+        let lines = self.api().framing() == Framing::Lines;
         let is_document = !content_type.contains("event-stream")
+            && !content_type.contains("ndjson")
             && (content_type.contains("json") || content_type.contains("html"));
         let (mut decoder, mut parser, mut events) =
-            (Decoder::default(), openai::Parser::default(), Vec::new());
+            (Decoder::new(lines), self.api().parser(), Vec::new());
         let mut timer = IdleTimer::new(first);
         // The first bytes, until they show whether it is a stream.
         let mut head = Some(Vec::new());
@@ -96,7 +95,7 @@ impl Client {
                 };
             if let Some(mut begun) = head.take() {
                 begun.extend_from_slice(&bytes);
-                match instead::is_stream(&begun, is_document) {
+                match instead::is_stream(&begun, is_document, lines) {
                     None if begun.len() <= MOST_BLANKS => {
                         head = Some(begun);
                         continue;
@@ -113,7 +112,7 @@ impl Client {
                             limits,
                         )
                         .await?;
-                        return openai::whole(&body, &failure, assembler, on);
+                        return self.api().whole(&body, &failure, assembler, on);
                     }
                     None | Some(true) => bytes = begun.into(),
                 }
@@ -122,16 +121,16 @@ impl Client {
             for event in events.drain(..) {
                 parser.event(&event, &failure, assembler, on)?;
             }
-            if timer.is_first(parser.n_progress) {
+            if timer.is_first(parser.n_progress()) {
                 self.learn_from_first_word(n_bytes_asked, asked.elapsed());
             }
             timer.record(
                 idle,
-                parser.n_progress,
+                parser.n_progress(),
                 decoder.n_comments(),
                 decoder.pending(),
             );
-            if parser.done {
+            if parser.is_done() {
                 // Reusing the connection is worth neither an error nor a longer wait.
                 drop(tokio::time::timeout(LAST_BYTES, response.chunk()).await);
                 return Ok(());
@@ -142,7 +141,7 @@ impl Client {
             parser.event(&event, &failure, assembler, on)?;
         }
         // An empty answer cannot be truncated; the retry decides whether it really is an answer.
-        if parser.done || assembler.is_over() || assembler.is_empty() {
+        if parser.is_done() || assembler.is_over() || assembler.is_empty() {
             Ok(())
         } else {
             Err(exchange::ended_early(&inner.shown_endpoint))
@@ -152,7 +151,8 @@ impl Client {
     /// Returns whether an empty answer may hide an error.
     /// A model may have nothing to say, but some servers also end a failed stream silently.
     pub(super) fn is_suspicious(assembler: &Assembler, manner: &Manner) -> bool {
-        assembler.is_silent() && !manner.provider.may_be_silent(assembler.finish.is_some())
+        assembler.is_silent()
+            && !(manner.provider.quirks().may_be_silent && assembler.finish.is_some())
     }
 
     /// Retries without streaming, which makes servers report what was wrong.
@@ -178,12 +178,11 @@ impl Client {
                 context: Some(context),
             });
         }
-        let body = openai::body(prompt, request, &inner.options, manner, false);
+        let body = self
+            .api()
+            .body(prompt, request, &inner.options, manner, false);
         let message = self
-            .request(
-                reqwest::Method::POST,
-                inner.endpoint.api("/chat/completions"),
-            )
+            .request(reqwest::Method::POST, self.api().route(&inner.endpoint))
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         let answer = async {
@@ -211,7 +210,7 @@ impl Client {
                 limits,
             )
             .await?;
-            openai::whole(&body, &failure, assembler, on)
+            self.api().whole(&body, &failure, assembler, on)
         };
         match tokio::time::timeout(within, answer).await {
             Ok(Ok(())) => {}

@@ -4,13 +4,14 @@
 //! others which tools there are (`tools`), when to retry and when to compact (`agent`), and how a
 //! model server is started (`inference`). Everything a server sends is bounded and treated as
 //! hostile.
-//! The differences between kinds of servers are one trait, `provider::Provider`. Start with
-//! [`Client::stream`], then [`Prompt`], then `provider::openai`.
+//! An API is one file behind `provider::ChatApi`, a kind of server with it one behind
+//! `provider::Provider`. Start with [`Client::stream`], then [`Prompt`], then `provider::openai`.
 
 mod client;
 mod completion;
 pub mod control;
 mod count;
+mod dialect;
 mod error;
 mod exchange;
 mod format;
@@ -34,6 +35,7 @@ mod stream;
 mod unsupported_parameters;
 
 pub use client::Client;
+pub use dialect::Dialect;
 pub use error::Error;
 pub use format::call_tail;
 pub use format::fences::Fences;
@@ -48,6 +50,7 @@ pub use price::Price;
 pub use probe::ProbeResult;
 pub use probe::Server;
 pub use prompt::Prompt;
+pub use provider::Api;
 pub use provider::assemble::understood;
 pub use provider::instead::Instead;
 pub use provider::sameness::is_same;

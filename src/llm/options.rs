@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::price::Price;
+use super::provider::Api;
 use super::sampling::Sampling;
 
 /// The section `[llm]` of the configuration: which model answers, and how it is requested.
@@ -12,6 +13,9 @@ use super::sampling::Sampling;
 pub struct Options {
     /// Name of the entry of `[providers]` to use: it sets address, key, model and price.
     pub provider: Option<String>,
+    /// API of that server: `openai`, or `ollama` for Ollama's own, which lets `context` set the
+    /// window of its model.
+    pub api: Api,
     /// Address of an OpenAI-compatible server, such as `http://127.0.0.1:7474/v1` or `unix:/path`.
     /// Not set: Podbay's own server.
     pub endpoint: Option<String>,
@@ -90,6 +94,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             provider: None,
+            api: Api::default(),
             endpoint: None,
             model: None,
             api_key_env: None,

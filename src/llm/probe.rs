@@ -12,6 +12,7 @@ use super::error::Error;
 use super::options::Options;
 use super::options::ToolModeChoice;
 use super::provider;
+use super::provider::Api;
 use super::provider::Compatible;
 use super::provider::LlamaCpp;
 use super::provider::Vllm;
@@ -43,12 +44,12 @@ impl ProbeResult {
     /// Returns whether the model's reasoning should be sent back with its messages; other servers
     /// may refuse the field.
     pub fn replay_thinking(&self) -> bool {
-        self.server.provider().replays_thinking()
+        self.server.provider().quirks().replays_thinking
     }
 
     /// Returns whether an answer can be constrained to a schema while tools are offered natively.
     pub fn holds_calls(&self) -> bool {
-        self.server.provider().holds_calls()
+        self.server.provider().quirks().holds_calls
     }
 
     /// Returns whether every slot was busy, so that an answer has to wait.
@@ -80,6 +81,8 @@ pub enum Server {
     Vllm,
     /// Any other OpenAI-compatible server.
     Other,
+    /// The only kind of server with an API of its own.
+    Only(Api),
 }
 
 impl Server {
@@ -88,6 +91,20 @@ impl Server {
             Self::LlamaCpp => &LlamaCpp,
             Self::Vllm => &Vllm,
             Self::Other => &Compatible,
+            Self::Only(api) => *api
+                .chat()
+                .kinds()
+                .last()
+                .expect("each API has a kind that accepts any server"),
+        }
+    }
+
+    /// Returns what is assumed before the probe.
+    pub(super) fn default_of(api: Api) -> Self {
+        if api == Api::default() {
+            Self::Other
+        } else {
+            Self::Only(api)
         }
     }
 }
@@ -146,7 +163,7 @@ impl Client {
 
     async fn ask_each_kind(&self, asking: &ServerQuery<'_>) -> Result<ProbeResult, Error> {
         let options = self.options();
-        for kind in provider::KINDS {
+        for kind in self.api().kinds() {
             if let Some(probed) = kind.probe(asking, options).await? {
                 let probed = probed.chosen(options);
                 self.remember(&probed);

@@ -4,15 +4,19 @@ use serde::Serialize;
 use super::Options;
 use super::options::ToolModeChoice;
 use super::price::Price;
+use super::provider::Api;
 use super::sampling::Sampling;
 
 /// One entry of `[providers]`: a named server, its key and how it is used.
-/// Unset keys are as in `[llm]`, except the API key: one that is meant for another server never
-/// goes to this one.
+/// Unset keys are as in `[llm]`, except the API and its key: a key that is meant for another server
+/// never goes to this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProviderOptions {
-    /// Address of its OpenAI-compatible API, such as `https://openrouter.ai/api/v1`.
+    /// Address of its API, such as `https://openrouter.ai/api/v1`.
     pub base_url: String,
+    /// Its API, as in `llm.api`.
+    #[serde(default)]
+    pub api: Option<Api>,
     /// Name of the environment variable that holds its key.
     #[serde(default)]
     pub api_key_env: Option<String>,
@@ -43,6 +47,7 @@ impl ProviderOptions {
     /// Overrides the options of `[llm]` with these.
     pub fn apply(&self, options: &mut Options) {
         options.endpoint = Some(self.base_url.clone());
+        options.api = self.api.unwrap_or_default();
         options.api_key_env.clone_from(&self.api_key_env);
         options.api_key_file.clone_from(&self.api_key_file);
         if self.model.is_some() {

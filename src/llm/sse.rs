@@ -1,4 +1,4 @@
-//! Server-sent events, decoded incrementally within bounds.
+//! Server-sent events, or lines of JSON, decoded incrementally within bounds.
 //! The format is that of the HTML standard, section 9.2.6. Existing decoders have no bounds; a
 //! server that sends one endless line must cause an error, not exhaust memory. Three deviations
 //! from the standard:
@@ -54,6 +54,8 @@ pub struct Decoder {
     max_line: usize,
     max_event: usize,
     max_stream: u64,
+    /// Each line is an event.
+    is_lines: bool,
 }
 
 impl Default for Decoder {
@@ -63,6 +65,14 @@ impl Default for Decoder {
 }
 
 impl Decoder {
+    /// Returns a decoder; with `is_lines` each line that is not blank is the data of an event.
+    pub fn new(is_lines: bool) -> Self {
+        Self {
+            is_lines,
+            ..Self::default()
+        }
+    }
+
     /// Returns a decoder with custom bounds, in bytes.
     pub fn bounded(max_line: usize, max_event: usize, max_stream: u64) -> Self {
         Self {
@@ -78,6 +88,7 @@ impl Decoder {
             max_line,
             max_event,
             max_stream,
+            is_lines: false,
         }
     }
 
@@ -125,7 +136,12 @@ impl Decoder {
     }
 
     /// Ends the stream; returns the event that lacks only its blank line.
+    /// A last line of JSON may lack its end.
     pub fn finish(mut self) -> Option<Event> {
+        if self.is_lines && !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.add_data(&line).ok()?;
+        }
         self.take_event()
     }
 
@@ -135,7 +151,13 @@ impl Decoder {
         if std::mem::take(&mut self.at_start) {
             text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
         }
-        if text.is_empty() {
+        if self.is_lines {
+            self.add_data(text)?;
+            events.extend(
+                self.take_event()
+                    .filter(|event| !event.data.trim().is_empty()),
+            );
+        } else if text.is_empty() {
             events.extend(self.take_event());
         } else {
             let colon = text.iter().position(|&byte| byte == b':');

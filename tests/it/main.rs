@@ -45,6 +45,7 @@ mod link;
 mod llm;
 mod manners;
 mod modes;
+mod ollama;
 mod one_door;
 mod open_answer;
 mod places;

@@ -137,7 +137,8 @@ fn less(options: &tools::Options, all: &[ToolSpec], mode: ToolMode) -> [Way; 4] 
 impl Way {
     /// Returns what was called, or what came instead.
     async fn ask(&self, client: &Client, cancel: &CancellationToken) -> Result<String, String> {
-        let mut prompt = Prompt::new(&self.system, &self.tools, self.mode);
+        let mut prompt =
+            Prompt::new(&self.system, &self.tools, self.mode).with_dialect(client.dialect());
         prompt.push(&Message::user(
             "Read the file README.md and say what it is about.",
         ));

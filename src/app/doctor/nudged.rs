@@ -68,7 +68,8 @@ async fn tries(
         "You use tools. To make a file, call write_file.",
         &[tool],
         mode,
-    );
+    )
+    .with_dialect(client.dialect());
     prompt.push(&Message::user(
         "Create the file hello.py, which prints hello.",
     ));

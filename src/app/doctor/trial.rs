@@ -287,8 +287,8 @@ fn failed(name: &str, error: &llm::Error) -> Check {
     Check::error(GROUP, name, error, hint, "the server's own log says more")
 }
 
-fn question(text: &str) -> Prompt {
-    let mut prompt = Prompt::new("", &[], ToolMode::Native);
+fn question(client: &Client, text: &str) -> Prompt {
+    let mut prompt = Prompt::new("", &[], ToolMode::Native).with_dialect(client.dialect());
     prompt.push(&Message::user(text));
     prompt
 }
@@ -296,7 +296,7 @@ fn question(text: &str) -> Prompt {
 async fn chat(client: &Client, cancel: &CancellationToken) -> Check {
     match ask(
         client,
-        &question("Answer with one word: are you ready?"),
+        &question(client, "Answer with one word: are you ready?"),
         64,
         cancel,
     )
@@ -336,7 +336,10 @@ async fn chat(client: &Client, cancel: &CancellationToken) -> Check {
 async fn stream(client: &Client, cancel: &CancellationToken) -> Check {
     match ask(
         client,
-        &question("Count from 1 to 20, with spaces between the numbers."),
+        &question(
+            client,
+            "Count from 1 to 20, with spaces between the numbers.",
+        ),
         96,
         cancel,
     )
@@ -394,7 +397,8 @@ async fn call(client: &Client, way: ToolMode, mode: ToolMode, cancel: &Cancellat
         "You use tools. To see a file, call read_file.",
         &[tool],
         way,
-    );
+    )
+    .with_dialect(client.dialect());
     prompt.push(&Message::user("Read the file README.md."));
     let outcome = ask(client, &prompt, 128, cancel).await;
     judge_call(way, mode, &outcome)

@@ -17,12 +17,12 @@ use serde_json::Value;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::Wire;
 use super::json_answer::AnswerPiece;
 use super::json_answer::JsonAnswerReader;
 use super::native;
 use super::schema::reduce;
 use crate::control::ControlTokens;
+use crate::dialect::ChatMessage;
 use crate::message::ToolSpec;
 use podbay_event::ToolCall;
 
@@ -127,6 +127,11 @@ fn kind(schema: &Value) -> String {
 /// Returns the `response_format` of a request: any of the tools, or an answer. Without tools only
 /// the answer.
 pub(crate) fn response_format(tools: &[ToolSpec]) -> String {
+    wrap("reply", &schema(tools))
+}
+
+/// Returns the schema of an answer that is a call of one of the tools or text.
+pub(crate) fn schema(tools: &[ToolSpec]) -> Value {
     let fixed = |properties: Value| {
         let required: Vec<String> = properties
             .as_object()
@@ -143,12 +148,11 @@ pub(crate) fn response_format(tools: &[ToolSpec]) -> String {
         })
         .collect();
     choices.push(fixed(json!({"answer": {"type": "string"}})));
-    let schema = if let [only] = choices.as_mut_slice() {
+    if let [only] = choices.as_mut_slice() {
         only.take()
     } else {
         json!({ "anyOf": choices })
-    };
-    wrap("reply", &schema)
+    }
 }
 
 /// Returns the `response_format` for the caller's own schema.
@@ -421,14 +425,14 @@ fn call(name: &str, arguments: &str) -> ConstrainedAnswer {
 }
 
 /// Returns an assistant's message as the model would have written it.
-pub(crate) fn assistant(
+pub(crate) fn assistant<'a>(
     text: &str,
     calls: &[ToolCall],
-    raw: Option<&str>,
+    raw: Option<&'a str>,
     tokens: &ControlTokens,
-) -> String {
+) -> ChatMessage<'a> {
     if let Some(raw) = raw {
-        return Wire::new("assistant", &tokens.neutralise(raw)).json();
+        return ChatMessage::new("assistant", tokens.neutralise(raw));
     }
     let written: Vec<String> = calls
         .iter()
@@ -445,7 +449,7 @@ pub(crate) fn assistant(
     } else {
         written.join("\n")
     };
-    Wire::new("assistant", &tokens.neutralise(&content)).json()
+    ChatMessage::new("assistant", tokens.neutralise(&content).into_owned())
 }
 
 /// Returns the text of the user message that carries a result.

@@ -4,15 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Map;
 use serde_json::Value;
-use serde_json::json;
 
-use super::Wire;
-use super::WireCall;
-use super::WireFunction;
 use super::text;
 use super::text::Tools;
 use crate::control::ControlTokens;
-use crate::message::ToolSpec;
+use crate::dialect::AnsweredCall;
+use crate::dialect::ChatCall;
+use crate::dialect::ChatMessage;
 use podbay_event::ToolCall;
 
 /// Replaces arguments that were not a JSON object in the history.
@@ -27,63 +25,47 @@ const MAX_NAME: usize = 64;
 /// Deepest nesting of arguments that are sent back to the server.
 const MAX_DEPTH: usize = 64;
 
-/// Returns the JSON of `tools`; `None` where there are none: some servers refuse an empty list.
-pub(crate) fn tools(specs: &[ToolSpec]) -> Option<String> {
-    if specs.is_empty() {
-        return None;
-    }
-    let list: Vec<_> = specs
-        .iter()
-        .map(|spec| json!({"type": "function", "function": {"name": spec.name, "description": spec.description, "parameters": spec.parameters}}))
-        .collect();
-    Some(serde_json::to_string(&list).expect("JSON values always have a JSON form"))
-}
-
-pub(crate) fn assistant(
-    text: &str,
-    thinking: Option<&str>,
-    calls: &[ToolCall],
+pub(crate) fn assistant<'a>(
+    text: &'a str,
+    thinking: Option<&'a str>,
+    calls: &'a [ToolCall],
     tokens: &ControlTokens,
-) -> String {
-    let text = tokens.neutralise(text);
-    let thinking = thinking
-        .filter(|thinking| !thinking.is_empty())
-        .map(|thinking| tokens.neutralise(thinking));
-    let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name)).collect();
-    // A server parses them for its template, which prints them: a control token in them would
-    // become one there.
-    let sound: Vec<Cow<'_, str>> = calls
-        .iter()
-        .map(|call| arguments(&call.arguments))
-        .collect();
-    let broken: Vec<Cow<'_, str>> = sound
-        .iter()
-        .map(|arguments| tokens.neutralise_json(arguments))
-        .collect();
-    let mut wire = Wire::new("assistant", &text);
-    wire.reasoning_content = thinking.as_deref();
-    wire.tool_calls = calls
-        .iter()
-        .zip(names.iter().zip(&broken))
-        .map(|(call, (name, broken))| WireCall {
-            id: &call.id,
-            r#type: "function",
-            function: WireFunction {
-                name,
-                arguments: broken,
-            },
-        })
-        .collect();
-    wire.json()
+) -> ChatMessage<'a> {
+    // A server parses the arguments for its template, which prints them: a control token in them
+    // would become one there.
+    let arguments = |call: &'a ToolCall| match arguments(&call.arguments) {
+        Cow::Borrowed(sound) => tokens.neutralise_json(sound),
+        Cow::Owned(sound) => Cow::Owned(tokens.neutralise_json(&sound).into_owned()),
+    };
+    ChatMessage {
+        thinking: thinking
+            .filter(|thinking| !thinking.is_empty())
+            .map(|thinking| tokens.neutralise(thinking)),
+        calls: calls
+            .iter()
+            .map(|call| ChatCall {
+                id: &call.id,
+                name: name(&call.name),
+                arguments: arguments(call),
+            })
+            .collect(),
+        ..ChatMessage::new("assistant", tokens.neutralise(text))
+    }
 }
 
-pub(crate) fn tool_result(call: &str, name: &str, text: &str, tokens: &ControlTokens) -> String {
-    let text = tokens.neutralise(text);
-    let name = self::name(name);
-    let mut wire = Wire::new("tool", &text);
-    wire.tool_call_id = Some(call);
-    wire.name = Some(&name);
-    wire.json()
+pub(crate) fn tool_result<'a>(
+    call: &'a str,
+    name: &'a str,
+    text: &'a str,
+    tokens: &ControlTokens,
+) -> ChatMessage<'a> {
+    ChatMessage {
+        answered: Some(AnsweredCall {
+            id: call,
+            name: self::name(name),
+        }),
+        ..ChatMessage::new("tool", tokens.neutralise(text))
+    }
 }
 
 /// Returns the arguments byte for byte where they are a JSON object, else the repaired object that
@@ -154,6 +136,20 @@ fn name(written: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::OPENAI;
+
+    fn assistant(
+        text: &str,
+        thinking: Option<&str>,
+        calls: &[ToolCall],
+        tokens: &ControlTokens,
+    ) -> String {
+        (OPENAI.message)(&super::assistant(text, thinking, calls, tokens))
+    }
+
+    fn tool_result(call: &str, name: &str, text: &str, tokens: &ControlTokens) -> String {
+        (OPENAI.message)(&super::tool_result(call, name, text, tokens))
+    }
 
     #[test]
     fn valid_arguments_keep_their_bytes_and_others_are_repaired() {

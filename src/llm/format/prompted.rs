@@ -5,13 +5,13 @@
 
 use serde_json::Value;
 
-use super::Wire;
 use super::constrained;
 use super::fences::Fences;
 use super::native;
 use super::text::Incomplete;
 use super::text::IncompletePart;
 use crate::control::ControlTokens;
+use crate::dialect::ChatMessage;
 use crate::message::ToolSpec;
 use crate::stream::Finish;
 use podbay_event::ToolCall;
@@ -38,7 +38,7 @@ pub(crate) fn assistant(
     calls: &[ToolCall],
     raw: Option<&str>,
     tokens: &ControlTokens,
-) -> String {
+) -> ChatMessage<'static> {
     let mut content = raw.unwrap_or(text).to_owned();
     if raw.is_none() {
         for call in calls {
@@ -54,7 +54,7 @@ pub(crate) fn assistant(
             ));
         }
     }
-    Wire::new("assistant", &tokens.neutralise(&content)).json()
+    ChatMessage::new("assistant", tokens.neutralise(&content).into_owned())
 }
 
 /// Returns the message for a model whose call names no tool, if `text` contains one in the form
@@ -139,14 +139,13 @@ mod tests {
             name: "bash".into(),
             arguments: "{\"command\": \"ls\"}".into(),
         };
-        let message: Value = serde_json::from_str(&assistant(
+        let message = assistant(
             "I look.",
             std::slice::from_ref(&call),
             None,
             &ControlTokens::default(),
-        ))
-        .expect("is JSON");
-        let content = message["content"].as_str().expect("a text");
+        );
+        let content = message.text.as_ref();
         assert_eq!(
             content,
             "I look.\n<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool>"

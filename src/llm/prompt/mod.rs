@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 use user::LastUser;
 
 use super::control::ControlTokens;
-use super::format::Wire;
+use super::dialect;
+use super::dialect::ChatMessage;
+use super::dialect::Dialect;
 use super::format::constrained;
 use super::format::native;
 use super::format::prompted;
@@ -20,8 +22,8 @@ use super::message::Message;
 use super::message::ToolSpec;
 use podbay_event::ToolMode;
 
-/// A conversation as the server reads it: the JSON of its tools and messages, written once and only
-/// ever appended to.
+/// A conversation as the server reads it: its tools and messages, each written once by the API's
+/// [`Dialect`] and only ever appended to.
 /// A server that caches a prompt re-reads only what differs, so equal conversations must be equal
 /// bytes: the JSON of `tools` and of the messages of one request is a prefix of the next one's. Two
 /// rules follow. Tools and system prompt never change (see [`Prompt::rebuilt`] for when they must).
@@ -30,6 +32,7 @@ use podbay_event::ToolMode;
 #[derive(Debug)]
 pub struct Prompt {
     mode: ToolMode,
+    dialect: Dialect,
     replay_thinking: bool,
     /// Control tokens to neutralize in messages: the same for every message, so that what was sent
     /// stays unchanged.
@@ -60,6 +63,7 @@ impl Prompt {
     pub fn new(system: &str, tools: &[ToolSpec], mode: ToolMode) -> Self {
         let mut prompt = Self {
             mode,
+            dialect: dialect::OPENAI,
             replay_thinking: false,
             tokens: ControlTokens::default(),
             system: system.to_owned(),
@@ -68,11 +72,7 @@ impl Prompt {
             tools: tools.to_vec(),
             known: text::Tools::new(tools),
             messages: String::from("["),
-            tools_json: if mode == ToolMode::Native {
-                native::tools(tools)
-            } else {
-                None
-            },
+            tools_json: None,
             n_messages: 0,
             n_sent: AtomicUsize::new(0),
             last_user: None,
@@ -86,11 +86,15 @@ impl Prompt {
     fn begin(&mut self) {
         self.messages.truncate(1);
         self.n_messages = 0;
+        self.tools_json = match self.mode {
+            ToolMode::Native => (self.dialect.tools)(&self.tools),
+            ToolMode::Constrained | ToolMode::Text => None,
+        };
         let text = Some(self.beginning()).filter(|text| !text.is_empty());
         if self.is_folded {
             self.folded = text;
         } else if let Some(text) = text {
-            self.append(&Wire::new("system", &text).json());
+            self.append(&ChatMessage::new("system", text));
         }
     }
 
@@ -111,6 +115,17 @@ impl Prompt {
     pub fn with_system_folded(mut self, wanted: bool) -> Self {
         if wanted && !self.is_folded {
             self.is_folded = true;
+            self.begin();
+        }
+        self
+    }
+
+    /// Writes the conversation for another API than `OpenAI`'s. Must be set before the first
+    /// message.
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        if self.dialect.name != dialect.name {
+            self.dialect = dialect;
             self.begin();
         }
         self
@@ -153,6 +168,7 @@ impl Prompt {
         messages: impl IntoIterator<Item = &'a Message>,
     ) -> Self {
         let mut prompt = Self::new(&self.system, &self.tools, mode)
+            .with_dialect(self.dialect)
             .with_thinking_replayed(self.replay_thinking)
             .with_tokens(&self.tokens)
             .with_system_folded(self.is_folded);
@@ -171,7 +187,7 @@ impl Prompt {
             Message::System { .. } | Message::User { .. } | Message::Image { .. }
         );
         if !is_users && let Some(system) = self.folded.take() {
-            self.append(&Wire::new("user", &system).json());
+            self.append(&ChatMessage::new("user", system));
         }
         match message {
             Message::System { text } | Message::User { text } => self.push_user(text, None),
@@ -184,7 +200,7 @@ impl Prompt {
             } => {
                 self.ids.extend(calls.iter().map(|call| call.id.clone()));
                 let thinking = self.replay_thinking.then_some(thinking.as_str());
-                let json = match self.mode {
+                let message = match self.mode {
                     ToolMode::Native => native::assistant(text, thinking, calls, &self.tokens),
                     ToolMode::Constrained => {
                         constrained::assistant(text, calls, raw.as_deref(), &self.tokens)
@@ -193,7 +209,7 @@ impl Prompt {
                         prompted::assistant(text, calls, raw.as_deref(), &self.tokens)
                     }
                 };
-                self.append(&json);
+                self.append(&message);
             }
             Message::ToolResult {
                 call, name, text, ..
@@ -209,11 +225,11 @@ impl Prompt {
         }
     }
 
-    fn append(&mut self, json: &str) {
+    fn append(&mut self, message: &ChatMessage<'_>) {
         if self.n_messages > 0 {
             self.messages.push(',');
         }
-        self.messages.push_str(json);
+        self.messages.push_str(&(self.dialect.message)(message));
         self.n_messages += 1;
         self.last_user = None;
     }
@@ -250,6 +266,11 @@ impl Prompt {
         &self.tokens
     }
 
+    /// Returns how it is written.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// Returns the size of the JSON that the server reads, tools included: a measure of the
     /// prompt's tokens, about four bytes each.
     pub fn n_bytes(&self) -> usize {
@@ -281,6 +302,7 @@ impl Clone for Prompt {
     fn clone(&self) -> Self {
         Self {
             mode: self.mode,
+            dialect: self.dialect,
             replay_thinking: self.replay_thinking,
             tokens: self.tokens.clone(),
             system: self.system.clone(),

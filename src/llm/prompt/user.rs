@@ -1,9 +1,7 @@
 //! User messages: consecutive ones, and images in them.
 
-use serde_json::json;
-
 use super::Prompt;
-use crate::format::Wire;
+use crate::dialect::ChatMessage;
 use crate::format::constrained;
 use crate::format::native;
 use crate::format::prompted;
@@ -16,7 +14,7 @@ const NO_ANSWER: &str = "(no answer)";
 #[derive(Clone, Debug)]
 pub(super) struct LastUser {
     text: String,
-    /// The JSON of its images, each a part of its content.
+    /// Its images, as the API writes them.
     images: Vec<String>,
     /// Where its JSON begins.
     begin: usize,
@@ -39,46 +37,31 @@ impl Prompt {
                 text = format!("{last}\n\n{text}");
                 images = shown;
             } else {
-                let json = match self.mode {
+                let message = match self.mode {
                     ToolMode::Native => native::assistant(NO_ANSWER, None, &[], &self.tokens),
                     ToolMode::Constrained => {
                         constrained::assistant(NO_ANSWER, &[], None, &self.tokens)
                     }
                     ToolMode::Text => prompted::assistant(NO_ANSWER, &[], None, &self.tokens),
                 };
-                self.append(&json);
+                self.append(&message);
             }
         }
         if let Some(system) = self.folded.take() {
             text = format!("{system}\n\n{text}");
         }
         let begin = self.messages.len();
-        images.extend(image.map(|url| part(url)));
-        self.append(&user(&text, &images));
+        images.extend(image.map(|url| (self.dialect.image)(url)));
+        self.append(&ChatMessage {
+            images: &images,
+            ..ChatMessage::new("user", text.as_str())
+        });
         self.last_user = Some(LastUser {
             text,
             images,
             begin,
         });
     }
-}
-
-/// Returns a user's message; with images its content is a list of parts.
-fn user(text: &str, images: &[String]) -> String {
-    if images.is_empty() {
-        return Wire::new("user", text).json();
-    }
-    let text = json!({"type": "text", "text": text}).to_string();
-    format!(
-        "{{\"content\":[{text},{}],\"role\":\"user\"}}",
-        images.join(",")
-    )
-}
-
-/// Returns an image as a part of a message. It is serialized once: serializing megabytes again for
-/// every further image would be slow.
-fn part(url: &str) -> String {
-    json!({"image_url": {"url": url}, "type": "image_url"}).to_string()
 }
 
 #[cfg(test)]
@@ -88,6 +71,7 @@ mod tests {
     use super::super::tests::result;
     use super::*;
     use crate::message::Message;
+    use serde_json::json;
 
     #[test]
     fn a_sent_user_message_stays_and_gets_a_placeholder_answer() {

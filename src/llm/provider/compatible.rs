@@ -6,16 +6,16 @@ use futures::future::BoxFuture;
 use futures::future::FutureExt;
 use serde_json::Value;
 
+use super::COMMON;
 use super::Provider;
+use super::Quirks;
 use super::listed::Listed;
-use super::openai::Manner;
 use super::vllm;
 use crate::control::ControlTokens;
 use crate::error::Error;
 use crate::options::Options;
 use crate::probe::ProbeResult;
 use crate::probe::Server;
-use crate::prompt::Prompt;
 use crate::server_query::ServerQuery;
 use podbay_event::ToolMode;
 
@@ -57,46 +57,8 @@ impl Provider for Compatible {
     }
 
     /// None of these can count tokens without an answer; only the usage of answers is known.
-    fn count<'a>(&'a self, _: &'a ServerQuery<'a>, _: &'a str) -> BoxFuture<'a, Option<u64>> {
-        std::future::ready(None).boxed()
-    }
-
-    fn count_prompt<'a>(
-        &'a self,
-        _: &'a ServerQuery<'a>,
-        _: &'a Prompt,
-    ) -> BoxFuture<'a, Option<u64>> {
-        std::future::ready(None).boxed()
-    }
-
-    fn repeat_penalty(&self) -> &'static str {
-        "repeat_penalty"
-    }
-
-    fn extras(&self, manner: &Manner, _: bool) -> Vec<(&'static str, String)> {
-        if manner.asks_cost {
-            vec![("usage", "{\"include\":true}".to_owned())]
-        } else {
-            Vec::new()
-        }
-    }
-
-    /// LM Studio ends the stream normally, with a finish reason, when the prompt does not fit, and
-    /// other servers just hang up.
-    fn may_be_silent(&self, _: bool) -> bool {
-        false
-    }
-
-    fn replays_thinking(&self) -> bool {
-        false
-    }
-
-    fn reads_ahead(&self) -> bool {
-        false
-    }
-
-    fn holds_calls(&self) -> bool {
-        false
+    fn quirks(&self) -> &'static Quirks {
+        &COMMON
     }
 }
 

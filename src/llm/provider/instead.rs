@@ -73,14 +73,18 @@ pub(crate) fn content_encoding(header: &str) -> Option<&'static str> {
 
 /// Returns whether the first bytes of a body begin an event stream, `None` if they are too few to
 /// say; `is_document` is what its head says.
-/// The beginnings of its lines count more than its content type.
-pub(crate) fn is_stream(head: &[u8], is_document: bool) -> Option<bool> {
+/// The beginnings of its lines count more than its content type; with `lines`, where each line is
+/// an object, as a document may be, only the content type tells.
+pub(crate) fn is_stream(head: &[u8], is_document: bool, lines: bool) -> Option<bool> {
     const LINES: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     if MARK.starts_with(head) {
         return None;
     }
     let head = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
+    if lines && head.starts_with(b"{") {
+        return Some(!is_document);
+    }
     if [&b"{"[..], b"<", b"\x1f\x8b"]
         .iter()
         .any(|begin| head.starts_with(begin))
@@ -129,23 +133,26 @@ mod tests {
                 b"retry: 5",
                 b"\xEF\xBB\xBFdata:",
             ] {
-                assert_eq!(is_stream(head, is_document), Some(true), "{head:?}");
+                assert_eq!(is_stream(head, is_document, false), Some(true), "{head:?}");
                 for end in 0..head.iter().position(|byte| *byte == b':').expect("a colon") {
                     assert!(
-                        is_stream(&head[..end], is_document).unwrap_or(true),
+                        is_stream(&head[..end], is_document, false).unwrap_or(true),
                         "{head:?} cut at {end}"
                     );
                 }
             }
             for head in [&b"{"[..], b" \n{\"a\"", b"<html", b"\x1f\x8b\x08"] {
-                assert_eq!(is_stream(head, is_document), Some(false), "{head:?}");
+                assert_eq!(is_stream(head, is_document, false), Some(false), "{head:?}");
             }
             for head in [&b""[..], b" \n", b"d", b"dat", b"retr"] {
-                assert_eq!(is_stream(head, is_document), None, "{head:?}");
+                assert_eq!(is_stream(head, is_document, false), None, "{head:?}");
             }
         }
         assert_eq!(
-            (is_stream(b"OK", true), is_stream(b"date", false)),
+            (
+                is_stream(b"OK", true, false),
+                is_stream(b"date", false, false)
+            ),
             (Some(false), Some(true))
         );
     }

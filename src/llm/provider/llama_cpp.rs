@@ -9,11 +9,13 @@ use futures::future::FutureExt;
 use serde_json::Value;
 use serde_json::json;
 
+use super::COMMON;
 use super::Provider;
+use super::Quirks;
+use super::SentWhen;
 use super::listed;
 use super::listed::Listed;
 use super::listed::MAX_NAME;
-use super::openai::Manner;
 use crate::control::ControlTokens;
 use crate::error::Error;
 use crate::error::plain;
@@ -117,32 +119,19 @@ impl Provider for LlamaCpp {
         .boxed()
     }
 
-    fn repeat_penalty(&self) -> &'static str {
-        "repeat_penalty"
-    }
-
-    fn extras(&self, _: &Manner, stream: bool) -> Vec<(&'static str, String)> {
-        let mut extras = vec![("cache_prompt", "true".to_owned())];
-        if stream {
-            extras.push(("return_progress", "true".to_owned()));
-        }
-        extras
-    }
-
-    fn may_be_silent(&self, has_reason: bool) -> bool {
-        has_reason
-    }
-
-    fn replays_thinking(&self) -> bool {
-        true
-    }
-
-    fn reads_ahead(&self) -> bool {
-        true
-    }
-
-    fn holds_calls(&self) -> bool {
-        true
+    fn quirks(&self) -> &'static Quirks {
+        const QUIRKS: Quirks = Quirks {
+            extras: &[
+                ("cache_prompt", "true", SentWhen::Always),
+                ("return_progress", "true", SentWhen::Streamed),
+            ],
+            may_be_silent: true,
+            replays_thinking: true,
+            reads_ahead: true,
+            holds_calls: true,
+            ..COMMON
+        };
+        &QUIRKS
     }
 }
 

@@ -1,11 +1,13 @@
-//! The differences between kinds of model servers, one file per kind, beside what several of them
-//! share.
-//! All of them have `OpenAI`'s chat completions API ([`openai`]), and anything that one of them
-//! sends is accepted from any other: a proxy that hides `/props` still passes `timings` through,
-//! and a router repeats the errors of every server behind it. So answers and errors are parsed in
-//! one place, and a [`Provider`] defines only what is requested from its kind of server, and what
-//! is believed.
+//! The differences between APIs and kinds of model servers, beside what several of them share.
+//!
+//! An API is a file in [`api`] behind [`ChatApi`], and a line there; [`openai`], which nearly all
+//! servers have, is a folder. Anything that one server with `OpenAI`'s API sends is accepted from any
+//! other: a proxy that hides `/props` still passes `timings` through, and a router repeats the
+//! errors of every server behind it. So its answers and errors are parsed in one place, and a
+//! [`Provider`] defines only what is requested from its kind of server, and what is believed; all
+//! that is not a query is its [`Quirks`].
 
+pub(super) mod api;
 pub(super) mod assemble;
 pub(super) mod calls;
 mod compatible;
@@ -24,8 +26,11 @@ mod vllm;
 
 use std::fmt;
 
+pub use api::Api;
+pub(super) use api::ChatApi;
 pub(super) use compatible::Compatible;
 use futures::future::BoxFuture;
+use futures::future::FutureExt;
 pub(super) use llama_cpp::LlamaCpp;
 pub(super) use vllm::Vllm;
 
@@ -34,10 +39,6 @@ use super::options::Options;
 use super::probe::ProbeResult;
 use super::prompt::Prompt;
 use super::server_query::ServerQuery;
-use openai::Manner;
-
-/// All kinds, probed in this order; the last one accepts any server.
-pub(super) const KINDS: [&dyn Provider; 2] = [&LlamaCpp, &Compatible];
 
 /// One kind of model server.
 pub(super) trait Provider: fmt::Debug + Send + Sync {
@@ -51,35 +52,58 @@ pub(super) trait Provider: fmt::Debug + Send + Sync {
     /// Returns how many tokens the server makes of a text, if it can count.
     fn count<'a>(
         &'a self,
-        asking: &'a ServerQuery<'a>,
-        text: &'a str,
-    ) -> BoxFuture<'a, Option<u64>>;
+        _asking: &'a ServerQuery<'a>,
+        _text: &'a str,
+    ) -> BoxFuture<'a, Option<u64>> {
+        std::future::ready(None).boxed()
+    }
 
     /// Returns how many tokens a whole conversation has, if the server can count.
     fn count_prompt<'a>(
         &'a self,
-        asking: &'a ServerQuery<'a>,
-        prompt: &'a Prompt,
-    ) -> BoxFuture<'a, Option<u64>>;
+        _asking: &'a ServerQuery<'a>,
+        _prompt: &'a Prompt,
+    ) -> BoxFuture<'a, Option<u64>> {
+        std::future::ready(None).boxed()
+    }
 
-    /// Returns the server's name for the repeat penalty, which is not in `OpenAI`'s API.
-    fn repeat_penalty(&self) -> &'static str;
-
-    /// Returns the additional request fields for this kind of server, as keys and their JSON.
-    fn extras(&self, manner: &Manner, stream: bool) -> Vec<(&'static str, String)>;
-
-    /// Returns whether an empty stream with a normal end is an answer rather than an unreported
-    /// error.
-    fn may_be_silent(&self, has_reason: bool) -> bool;
-
-    /// Returns whether the model's reasoning should be sent back with its messages; other servers
-    /// may refuse the field.
-    fn replays_thinking(&self) -> bool;
-
-    /// Returns whether it caches a conversation for a request without output.
-    fn reads_ahead(&self) -> bool;
-
-    /// Returns whether an answer can be constrained to a schema although tools are offered
-    /// natively.
-    fn holds_calls(&self) -> bool;
+    fn quirks(&self) -> &'static Quirks;
 }
+
+/// What differs between kinds of servers and is no query.
+#[derive(Debug)]
+pub(super) struct Quirks {
+    /// The server's name for the repeat penalty, which is not in `OpenAI`'s API.
+    pub(super) repeat_penalty: &'static str,
+    /// Additional fields of a request: name and JSON.
+    pub(super) extras: &'static [(&'static str, &'static str, SentWhen)],
+    /// An empty stream that ends with a reason is an answer rather than an unreported error.
+    pub(super) may_be_silent: bool,
+    /// The model's reasoning is sent back with its messages; other servers may refuse the field.
+    pub(super) replays_thinking: bool,
+    /// It caches a conversation for a request without output.
+    pub(super) reads_ahead: bool,
+    /// An answer can be constrained to a schema although tools are offered natively.
+    pub(super) holds_calls: bool,
+}
+
+/// Which requests have a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SentWhen {
+    Always,
+    Streamed,
+    /// Where the server reports the cost of an answer only on request.
+    AsksCost,
+}
+
+/// Any server with `OpenAI`'s API.
+pub(super) const COMMON: Quirks = Quirks {
+    repeat_penalty: "repeat_penalty",
+    extras: &[("usage", "{\"include\":true}", SentWhen::AsksCost)],
+    // LM Studio ends the stream normally, with a finish reason, when the prompt does not fit, and
+    // other servers just hang up.
+    may_be_silent: false,
+    replays_thinking: false,
+    reads_ahead: false,
+    holds_calls: false,
+};

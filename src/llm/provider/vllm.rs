@@ -5,9 +5,10 @@ use futures::future::FutureExt;
 use serde_json::Value;
 use serde_json::json;
 
+use super::COMMON;
 use super::Compatible;
 use super::Provider;
-use super::openai::Manner;
+use super::Quirks;
 use crate::error::Error;
 use crate::options::Options;
 use crate::probe::ProbeResult;
@@ -65,28 +66,12 @@ impl Provider for Vllm {
         .boxed()
     }
 
-    fn repeat_penalty(&self) -> &'static str {
-        "repetition_penalty"
-    }
-
-    fn extras(&self, manner: &Manner, stream: bool) -> Vec<(&'static str, String)> {
-        Compatible.extras(manner, stream)
-    }
-
-    fn may_be_silent(&self, has_reason: bool) -> bool {
-        Compatible.may_be_silent(has_reason)
-    }
-
-    fn replays_thinking(&self) -> bool {
-        Compatible.replays_thinking()
-    }
-
-    fn reads_ahead(&self) -> bool {
-        Compatible.reads_ahead()
-    }
-
-    fn holds_calls(&self) -> bool {
-        Compatible.holds_calls()
+    fn quirks(&self) -> &'static Quirks {
+        const QUIRKS: Quirks = Quirks {
+            repeat_penalty: "repetition_penalty",
+            ..COMMON
+        };
+        &QUIRKS
     }
 }
 

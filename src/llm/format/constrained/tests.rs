@@ -1,4 +1,5 @@
 use super::*;
+use crate::dialect::OPENAI;
 
 fn tool() -> ToolSpec {
     ToolSpec {
@@ -215,16 +216,19 @@ fn history_repeats_what_the_model_wrote() {
         arguments: "{\"a\":1}".into(),
     };
     let common = ControlTokens::default();
+    let assistant = |text: &str, calls: &[ToolCall], raw: Option<&str>| {
+        (OPENAI.message)(&assistant(text, calls, raw, &common))
+    };
     assert_eq!(
-        assistant("", &[], Some("{\"answer\" :\"x\"}"), &common),
+        assistant("", &[], Some("{\"answer\" :\"x\"}")),
         r#"{"role":"assistant","content":"{\"answer\" :\"x\"}"}"#
     );
     assert_eq!(
-        assistant("", &[call], None, &common),
+        assistant("", &[call], None),
         r#"{"role":"assistant","content":"{\"tool\": \"bash\", \"arguments\": {\"a\":1}}"}"#
     );
     assert_eq!(
-        assistant("hi", &[], None, &common),
+        assistant("hi", &[], None),
         r#"{"role":"assistant","content":"{\"answer\":\"hi\"}"}"#
     );
 }

@@ -10,6 +10,7 @@ use super::numbers;
 use super::progress::Progress;
 use super::shapes::Words;
 use crate::error::Error;
+use crate::provider::api::EventParser;
 use crate::provider::assemble::Assembler;
 use crate::provider::failure::Failure;
 use crate::provider::half::mended;
@@ -36,14 +37,13 @@ pub(crate) struct Parser {
     n_malformed: u32,
     /// How many events made progress: text, a piece of a call, prompt reading, usage, a finish
     /// reason; not repetitions.
-    pub(crate) n_progress: u64,
+    n_progress: u64,
     progress: Progress,
-    pub(crate) done: bool,
+    done: bool,
 }
 
-impl Parser {
-    /// Processes one event. After `[DONE]` events are ignored.
-    pub(crate) fn event(
+impl EventParser for Parser {
+    fn event(
         &mut self,
         event: &Event,
         failure: &Failure<'_>,
@@ -93,6 +93,14 @@ impl Parser {
         };
         self.n_progress += u64::from(self.progress.is_made_by(&chunk));
         take(chunk, failure, to, on)
+    }
+
+    fn n_progress(&self) -> u64 {
+        self.n_progress
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
     }
 }
 

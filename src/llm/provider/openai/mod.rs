@@ -10,9 +10,68 @@ mod progress;
 mod request;
 mod shapes;
 
-pub(crate) use answer::Parser;
-pub(crate) use answer::whole;
+use super::Compatible;
+use super::LlamaCpp;
+use super::Provider;
+use super::api::ChatApi;
+use super::api::EventParser;
+use super::api::Framing;
+use super::assemble::Assembler;
+use super::failure::Failure;
+use crate::dialect;
+use crate::dialect::Dialect;
+use crate::error::Error;
+use crate::http::Endpoint;
+use crate::options::Options;
+use crate::prompt::Prompt;
+use crate::stream::Request;
+use crate::stream::Update;
 pub(crate) use request::Manner;
-pub(crate) use request::body;
 pub(crate) use request::max_tokens;
 pub(crate) use request::reading;
+
+#[derive(Debug)]
+pub(super) struct OpenAi;
+
+impl ChatApi for OpenAi {
+    fn kinds(&self) -> &'static [&'static dyn Provider] {
+        &[&LlamaCpp, &Compatible]
+    }
+
+    fn dialect(&self) -> Dialect {
+        dialect::OPENAI
+    }
+
+    fn route(&self, endpoint: &Endpoint) -> String {
+        endpoint.api("/chat/completions")
+    }
+
+    fn body(
+        &self,
+        prompt: &Prompt,
+        request: &Request,
+        options: &Options,
+        manner: &Manner,
+        stream: bool,
+    ) -> Vec<u8> {
+        request::body(prompt, request, options, manner, stream)
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
+
+    fn parser(&self) -> Box<dyn EventParser> {
+        Box::<answer::Parser>::default()
+    }
+
+    fn whole(
+        &self,
+        body: &[u8],
+        failure: &Failure<'_>,
+        to: &mut Assembler,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
+        answer::whole(body, failure, to, on)
+    }
+}

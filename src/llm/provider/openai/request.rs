@@ -5,6 +5,7 @@ use crate::format::constrained;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::provider::Provider;
+use crate::provider::SentWhen;
 use crate::provider::assemble::Reading;
 use crate::stream::Request;
 use crate::unsupported_parameters::UnsupportedParameters;
@@ -84,7 +85,10 @@ pub(crate) fn body(
         ("top_p", options.top_p),
         ("presence_penalty", options.presence_penalty),
         ("min_p", options.min_p),
-        (manner.provider.repeat_penalty(), options.repeat_penalty),
+        (
+            manner.provider.quirks().repeat_penalty,
+            options.repeat_penalty,
+        ),
     ] {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             put(key, &json!(value).to_string());
@@ -117,8 +121,14 @@ pub(crate) fn body(
     if native_tools && (request.no_tools || request.held || request.schema.is_some()) {
         put("tool_choice", "\"none\"");
     }
-    for (key, value) in manner.provider.extras(manner, stream) {
-        put(key, &value);
+    for (key, value, when) in manner.provider.quirks().extras {
+        if match when {
+            SentWhen::Always => true,
+            SentWhen::Streamed => stream,
+            SentWhen::AsksCost => manner.asks_cost,
+        } {
+            put(key, value);
+        }
     }
     body.push('}');
     body.into_bytes()
