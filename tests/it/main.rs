@@ -49,6 +49,7 @@ mod ollama;
 mod one_door;
 mod open_answer;
 mod places;
+mod recipes;
 mod resume;
 mod session;
 mod silent;
