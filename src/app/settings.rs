@@ -47,7 +47,8 @@ impl ProjectSettings {
         }))
     }
 
-    pub(super) fn layer(&self) -> ProjectLayer {
+    /// Returns the layer that it is.
+    pub fn layer(&self) -> ProjectLayer {
         ProjectLayer {
             file: self.file.clone(),
             trusted: self.standing == TrustState::Trusted,

@@ -86,7 +86,7 @@ pub(super) enum Command {
     Doctor(DoctorArgs),
     /// Prepare a project: settings to fill in, and a folder for compose beside it
     Init(InitArgs),
-    /// Show the settings that hold and where each comes from, or trust those of a project
+    /// Show or change settings, with the origin of each, or trust those of a project
     Config(ConfigArgs),
     /// Remove what killed runs left behind
     Gc(GcArgs),

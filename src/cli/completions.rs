@@ -92,6 +92,10 @@ pub(super) async fn complete(args: &CompleteArgs) -> Result<u8, app::Error> {
                 .map(|name| (name, String::new()))
                 .collect()
         }
+        IdKind::Settings => podbay_config::settings::<podbay_config::Config>()
+            .into_iter()
+            .map(|setting| (setting.key, first_sentence(&setting.doc).to_owned()))
+            .collect(),
         IdKind::Models => app::list_models(&setup.config, &setup.state)?
             .models
             .into_iter()
@@ -107,6 +111,10 @@ pub(super) async fn complete(args: &CompleteArgs) -> Result<u8, app::Error> {
         .collect();
     deliver(&lines)?;
     Ok(exit_code::DONE)
+}
+
+fn first_sentence(words: &str) -> &str {
+    words.split_once(". ").map_or(words, |(first, _)| first)
 }
 
 /// Writes `podbay.1`, `podbay-run.1` and so on, and says where.

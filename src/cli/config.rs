@@ -13,6 +13,12 @@ use super::args::FormatFlags;
 use super::args::OutputFormat;
 use super::delivery::deliver;
 use super::delivery::deliver_json;
+use super::settings;
+use super::settings::GetArgs;
+use super::settings::ListArgs;
+use super::settings::PathArgs;
+use super::settings::SetArgs;
+use super::settings::UnsetArgs;
 use super::setup;
 use super::setup::Setup;
 use podbay_app as app;
@@ -48,6 +54,20 @@ struct ShowArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
+    /// Show settings with their values, the origin of each, and what it is for
+    List(ListArgs),
+    /// Print the value of one setting
+    Get(GetArgs),
+    /// Change a setting in your own file; its comments and layout stay
+    Set(SetArgs),
+    /// Remove a setting from your own file
+    Unset(UnsetArgs),
+    /// Open your own file in your editor, and check it before it is written
+    Edit,
+    /// Print where your own file is
+    Path(PathArgs),
+    /// Print the JSON Schema of a settings file
+    Schema,
     /// Let all of a project's own settings count, once you have read them
     Trust(TrustArgs),
     /// List what you allowed for good in a project, or take it back
@@ -90,6 +110,13 @@ struct TrustArgs {
 pub(super) async fn config(args: ConfigArgs) -> Result<u8, app::Error> {
     match args.command {
         None => show(&args.show),
+        Some(ConfigCommand::List(args)) => settings::list(&args),
+        Some(ConfigCommand::Get(args)) => settings::get(&args),
+        Some(ConfigCommand::Set(args)) => settings::set(&args),
+        Some(ConfigCommand::Unset(args)) => settings::unset(&args),
+        Some(ConfigCommand::Edit) => settings::edit().await,
+        Some(ConfigCommand::Path(args)) => settings::path(&args),
+        Some(ConfigCommand::Schema) => settings::schema(),
         Some(ConfigCommand::Trust(args)) if args.list => list(args.format),
         Some(ConfigCommand::Trust(args)) if args.revoke => revoke(&args),
         Some(ConfigCommand::Trust(args)) => trust(&args).await,

@@ -1,5 +1,5 @@
-//! Completions of what only this machine knows: the ids of sessions and reviews, and the names of
-//! models. The scripts ask `podbay complete KIND` for them.
+//! Completions of what no script can hold: the ids of sessions and reviews, the names of models and
+//! settings. The scripts ask `podbay complete KIND` for them.
 
 use clap::Arg;
 use clap::Command;
@@ -12,14 +12,22 @@ pub(super) enum IdKind {
     Sessions,
     Reviews,
     Models,
+    Settings,
 }
 
 impl IdKind {
-    const ALL: [Self; 3] = [Self::Sessions, Self::Reviews, Self::Models];
+    const ALL: [Self; 4] = [
+        Self::Sessions,
+        Self::Reviews,
+        Self::Models,
+        Self::Settings,
+    ];
 
     /// Returns what an argument of this command takes, if that has ids.
     pub(super) fn of(path: &str, argument: &Arg) -> Option<Self> {
         match (path, argument.get_id().as_str()) {
+            ("config get" | "config set" | "config unset", "key") => Some(Self::Settings),
+            ("config list", "prefix") => Some(Self::Settings),
             (_, "resume") => Some(Self::Sessions),
             ("models pull" | "models rm" | "models info", "name" | "model") => Some(Self::Models),
             (_, "model") if !argument.is_positional() => Some(Self::Models),
@@ -36,6 +44,7 @@ impl IdKind {
             Self::Sessions => "sessions",
             Self::Reviews => "reviews",
             Self::Models => "models",
+            Self::Settings => "settings",
         }
     }
 
@@ -46,6 +55,7 @@ impl IdKind {
             Self::Sessions => (ValueHint::Username, "_users"),
             Self::Reviews => (ValueHint::Hostname, "_hosts"),
             Self::Models => (ValueHint::EmailAddress, "_email_addresses"),
+            Self::Settings => (ValueHint::Url, "_urls"),
         }
     }
 }
@@ -195,6 +205,10 @@ mod tests {
         assert_eq!(
             commands(IdKind::Models),
             "models pull, models rm, models info"
+        );
+        assert_eq!(
+            commands(IdKind::Settings),
+            "config list, config get, config set, config unset"
         );
         let flags = |kind| of_kind(&all, kind).1.join(", ");
         assert_eq!(flags(IdKind::Sessions), "--resume");

@@ -593,7 +593,8 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "config",
-        text: "Shows every setting with its value, where that comes from, and what it is for.\n\n\
+        text: "Shows every setting with its value, where that comes from, and what it is for. `set`, `unset` and `edit` change your own \
+               file, which counts in all projects; a file is written only if it can be read again.\n\n\
                Settings that come with a project, in its `.podbay/config.toml`, may only make things tighter: such a file comes with the \
                code, and the agent may have written it. What is passed over is said.",
         examples: &[
@@ -602,8 +603,98 @@ pub(super) const PAGES: &[Page] = &[
                 "For another project, with a settings file on top:",
                 "podbay config -C ~/src/shop --config ci.toml",
             ),
-            ("One setting:", "podbay config | grep -A1 sandbox.memory"),
+            ("One setting:", "podbay config get sandbox.memory"),
+            ("Change it:", "podbay config set sandbox.memory 4GiB"),
         ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "config list",
+        text: "The same as `podbay config`, of a section, of what is set, or as JSON: there each origin has its layer (default, system, user, \
+               project, file, environment or flag), and a file its path and line.",
+        examples: &[
+            ("What is set, and where:", "podbay config list --changed"),
+            ("One section:", "podbay config list sandbox"),
+            (
+                "For a script:",
+                "podbay config list --json | jq '.settings[] | select(.origins[0].layer != \"default\")'",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "config get",
+        text: "Prints the value alone, a text without quotes and all else as JSON. On a terminal its origin follows.",
+        examples: &[
+            ("Which model is asked:", "podbay config get llm.model"),
+            (
+                "With where it comes from:",
+                "podbay config get sandbox.memory --json",
+            ),
+        ],
+        codes: Codes::Own(&[
+            ("0", "it has a value"),
+            ("1", "it is not set"),
+            ("2", "there is no such setting, or a file cannot be read"),
+        ]),
+    },
+    Page {
+        command: "config set",
+        text: "Writes one setting into your own file (`podbay config path`). Comments, order and layout of the file stay. The value is \
+               checked first, and so is the whole file; what does not fit is refused and nothing is written. Something stronger that \
+               overrides the setting here is named.",
+        examples: &[
+            (
+                "More memory for every sandbox:",
+                "podbay config set sandbox.memory 4GiB",
+            ),
+            (
+                "A rule:",
+                "podbay config set policy.deny 'bash(git push *)'",
+            ),
+            (
+                "A model server by name:",
+                "podbay config set providers.home.base_url http://127.0.0.1:8080/v1",
+            ),
+        ],
+        codes: Codes::Own(&[
+            ("0", "it is set"),
+            ("1", "the file could not be written"),
+            ("2", "there is no such setting, or the value does not fit"),
+        ]),
+    },
+    Page {
+        command: "config unset",
+        text: "Removes one setting from your own file, so that the default or a weaker layer counts again. Comments stay.",
+        examples: &[
+            ("The default again:", "podbay config unset sandbox.memory"),
+            ("A whole section:", "podbay config unset providers.home"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "config edit",
+        text: "Opens your own file in $VISUAL or $EDITOR; one that does not exist yet begins with every setting, commented out. You edit a \
+               copy: it takes the file's place once it can be read. Otherwise the mistake is shown with its line, and you may edit again.",
+        examples: &[("Change several settings:", "podbay config edit")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "config path",
+        text: "Prints the path of your own file, which may not exist yet; with --all also of the system's and the project's.",
+        examples: &[
+            ("Where it is:", "podbay config path"),
+            ("All files that count here:", "podbay config path --all"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "config schema",
+        text: "Prints the JSON Schema of a settings file, for editors that complete and check TOML, YAML or JSON by one.",
+        examples: &[(
+            "For an editor:",
+            "podbay config schema > ~/.config/podbay/schema.json",
+        )],
         codes: Codes::Shared,
     },
     Page {

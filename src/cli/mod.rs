@@ -43,6 +43,7 @@ mod review;
 mod run;
 mod serve_model;
 mod sessions;
+mod settings;
 mod setup;
 mod sh;
 mod signals;

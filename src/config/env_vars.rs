@@ -113,6 +113,18 @@ pub(super) fn text<C: DeserializeOwned>(
     origin: &Origin,
     guess: Guess,
 ) -> Result<Layer, Error> {
+    let mut first = None;
+    for reading in readings(value, guess) {
+        match single::<C>(key, reading, origin) {
+            Ok(layer) => return Ok(layer),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.expect("text can always be read as text"))
+}
+
+/// Returns what a textual value may mean, the most likely first.
+pub(super) fn readings(value: &str, guess: Guess) -> impl Iterator<Item = Value> {
     let toml: Option<Value> = value.parse().ok();
     let plain = Some(Value::String(value.to_owned()));
     let list = Value::Array(
@@ -121,20 +133,12 @@ pub(super) fn text<C: DeserializeOwned>(
             .map(|part| Value::String(part.trim().to_owned()))
             .collect(),
     );
-    let mut readings = if guess == Guess::Toml {
-        vec![toml, plain]
+    let (first, second) = if guess == Guess::Toml {
+        (toml, plain)
     } else {
-        vec![plain, toml]
+        (plain, toml)
     };
-    readings.push(Some(list));
-    let mut first = None;
-    for reading in readings.into_iter().flatten() {
-        match single::<C>(key, reading, origin) {
-            Ok(layer) => return Ok(layer),
-            Err(error) => first = first.or(Some(error)),
-        }
-    }
-    Err(first.expect("text can always be read as text"))
+    [first, second, Some(list)].into_iter().flatten()
 }
 
 pub(super) fn single<C: DeserializeOwned>(

@@ -19,6 +19,14 @@ pub enum Error {
         line: usize,
         what: String,
     },
+    #[error("write the settings file `{}`", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{}` is YAML or JSON, and only TOML is edited by key", path.display())]
+    OtherForm { path: PathBuf },
     #[error("settings stand in `{}` and in `{}`", first.display(), second.display())]
     TwoForms { first: PathBuf, second: PathBuf },
     #[error("{origin}: `{key}`: {what}")]
@@ -80,6 +88,8 @@ impl Error {
             }
             Self::TooManyAnswers { .. } => "remove some with `podbay config answers --forget N`, or write a rule: `[policy] allow`".to_owned(),
             Self::Trust { .. } | Self::Answers { .. } => "check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned(),
+            Self::Write { .. } => "check the owner, the mode and the free space of its folder; nothing was changed".to_owned(),
+            Self::OtherForm { .. } => "`podbay config edit` opens it in your editor, and checks it before it is written".to_owned(),
             Self::TwoForms { .. } => {
                 "keep one of them: which one counts is not guessed".to_owned()
             }

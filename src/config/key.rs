@@ -21,6 +21,14 @@ pub(super) fn join(parent: &str, part: &str) -> String {
     }
 }
 
+/// Returns the parts of a dotted key; one in quotes may hold a dot.
+pub(super) fn parts(key: &str) -> Vec<String> {
+    toml_edit::Key::parse(key).map_or_else(
+        |_| vec![key.to_owned()],
+        |parts| parts.iter().map(|part| part.get().to_owned()).collect(),
+    )
+}
+
 /// The known keys, derived from the defaults.
 pub(super) struct Known {
     /// Keys of values, in order.

@@ -23,7 +23,7 @@ use super::toml_errors;
 use super::user_file;
 
 /// Most bytes of a configuration file.
-const FILE_MAX: u64 = 1 << 20;
+pub(super) const FILE_MAX: u64 = 1 << 20;
 /// Lists to which every layer adds, so that a rule of a lower layer is never lost.
 const ADDITIVE: [&str; 13] = [
     "network.allow",
@@ -125,11 +125,17 @@ impl Layer {
 
     /// Makes a layer of one value.
     pub(super) fn single(key: &str, value: Value, origin: Origin) -> Self {
-        let mut parts = key.rsplit('.');
+        let parts: Vec<&str> = key.split('.').collect();
+        Self::of_parts(key, &parts, value, origin)
+    }
+
+    /// The same for a key whose parts are known; one in quotes may hold a dot.
+    pub(super) fn of_parts(key: &str, parts: &[&str], value: Value, origin: Origin) -> Self {
+        let mut parts = parts.iter().rev();
         let mut table = Table::new();
-        table.insert(parts.next().unwrap_or_default().to_owned(), value);
+        table.insert(parts.next().copied().unwrap_or_default().to_owned(), value);
         for part in parts {
-            table = Table::from_iter([(part.to_owned(), Value::Table(table))]);
+            table = Table::from_iter([((*part).to_owned(), Value::Table(table))]);
         }
         Self {
             table,

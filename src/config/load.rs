@@ -42,10 +42,18 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
         warnings: Vec::new(),
         half: None,
     };
-    for path in [&sources.system, &sources.user].into_iter().flatten() {
-        if let Some(layer) = Layer::read(path, false)? {
-            merged.add::<C>(&layer, &known)?;
-        }
+    if let Some(path) = &sources.system
+        && let Some(layer) = Layer::read(path, false)?
+    {
+        merged.add::<C>(&layer, &known)?;
+    }
+    let user = match (&sources.user, &sources.user_text) {
+        (Some(path), Some(text)) => Some(Layer::parse(path, text.clone())?),
+        (Some(path), None) => Layer::read(path, false)?,
+        (None, _) => None,
+    };
+    if let Some(layer) = user {
+        merged.add::<C>(&layer, &known)?;
     }
     let mut passed_over = Vec::new();
     if let Some(ProjectLayer { file, trusted }) = &sources.project {

@@ -63,28 +63,84 @@ fn walk(key: &str, value: &Value, schema: Option<&Value>, all: &mut Vec<Setting>
     }
 }
 
-/// Renders every key with its value, origin and documentation.
-pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String {
+/// A setting with its effective value and where that came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    pub setting: Setting,
+    /// Without the passwords of addresses; null if it is not set.
+    pub value: Value,
+    /// One of them, or all that a list was put together from.
+    pub origins: Vec<Origin>,
+}
+
+/// Returns every setting with its value and origin.
+pub fn explain<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> Vec<Explained> {
     let values = serde_json::to_value(&loaded.config)
         .expect("settings are made of tables, lists, strings and numbers");
+    settings::<C>()
+        .into_iter()
+        .map(|setting| {
+            let value = below(&values, &setting.key).unwrap_or(&Value::Null);
+            Explained {
+                value: without_passwords(value),
+                origins: origins(loaded, &setting.key),
+                setting,
+            }
+        })
+        .collect()
+}
+
+/// Returns one value, also one below a table of free names, and where it came from; `None`: there is
+/// no such key.
+pub fn value<C: Serialize>(loaded: &Loaded<C>, key: &str) -> Option<(Value, Vec<Origin>)> {
+    let values = serde_json::to_value(&loaded.config)
+        .expect("settings are made of tables, lists, strings and numbers");
+    below(&values, key).map(|value| (without_passwords(value), origins(loaded, key)))
+}
+
+fn below<'a>(values: &'a Value, key: &str) -> Option<&'a Value> {
+    key::parts(key)
+        .iter()
+        .try_fold(values, |value, part| value.get(part))
+}
+
+fn origins<C>(loaded: &Loaded<C>, key: &str) -> Vec<Origin> {
+    match loaded.origins.all(key) {
+        // A table of free names has its origins below it.
+        [] => vec![loaded.origins.of(key).clone()],
+        all => all.to_vec(),
+    }
+}
+
+/// Returns the JSON Schema of a settings file, for editors.
+pub fn schema<C: JsonSchema>() -> Value {
+    let mut schema = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<C>();
+    schema.insert("title".to_owned(), "Podbay settings".into());
+    schema.to_value()
+}
+
+/// Renders every key with its value, origin and documentation.
+pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String {
+    shown(&explain(loaded))
+}
+
+/// Renders settings, each with its value, origin and documentation.
+pub fn shown(all: &[Explained]) -> String {
     let mut text = String::new();
-    for setting in settings::<C>() {
-        let value = setting
-            .key
-            .split('.')
-            .try_fold(&values, |value, part| value.get(part))
-            .unwrap_or(&Value::Null);
-        let origins = loaded.origins.all(&setting.key);
-        let mut from: Vec<String> = origins.iter().map(Origin::to_string).collect();
-        if from.is_empty() {
-            // A table of free names has its origins below it.
-            from.push(loaded.origins.of(&setting.key).to_string());
-        }
+    for Explained {
+        setting,
+        value,
+        origins,
+    } in all
+    {
+        let from: Vec<String> = origins.iter().map(Origin::to_string).collect();
         writeln!(
             text,
             "{} = {}  ({})",
             setting.key,
-            show(&without_passwords(value)),
+            show(value),
             from.join(", ")
         )
         .expect(TAKES_ALL);

@@ -1,8 +1,10 @@
 use std::ffi::OsString;
+use std::path::Path;
 use std::path::PathBuf;
 
 use toml::Value;
 
+use super::Origin;
 use super::ProjectFile;
 
 const SYSTEM_FILE: &str = "/etc/podbay/config.toml";
@@ -13,6 +15,8 @@ pub struct Sources {
     /// Optional, like `user`.
     pub system: Option<PathBuf>,
     pub user: Option<PathBuf>,
+    /// What the user's file is to hold: read in place of the file.
+    pub user_text: Option<String>,
     pub project: Option<ProjectLayer>,
     /// `--config`; must exist.
     pub file: Option<PathBuf>,
@@ -51,6 +55,43 @@ impl Flag {
 }
 
 impl Sources {
+    /// Returns the files alone: what holds whatever the environment and the command line say.
+    pub fn of_user(&self) -> Self {
+        Self {
+            system: self.system.clone(),
+            user: self.user.clone(),
+            user_text: self.user_text.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the name of the layer that a value came from.
+    pub fn layer_of(&self, origin: &Origin) -> &'static str {
+        let Origin::File { path, .. } = origin else {
+            return match origin {
+                Origin::Default => "default",
+                Origin::Environment { .. } => "environment",
+                Origin::File { .. } | Origin::Flag { .. } => "flag",
+            };
+        };
+        // A file of another form stands beside the place of the TOML file.
+        let is = |known: Option<&Path>| {
+            known.is_some_and(|known| known.with_extension("") == path.with_extension(""))
+        };
+        let project = self.project.as_ref().map(|layer| layer.file.path());
+        if project == Some(path) {
+            "project"
+        } else if self.file.as_deref() == Some(path) {
+            "file"
+        } else if is(self.user.as_deref()) {
+            "user"
+        } else if is(self.system.as_deref()) {
+            "system"
+        } else {
+            "file"
+        }
+    }
+
     /// Finds the files by environment variables. No `.env` and nothing in a project is read.
     pub fn from_env(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         // A value that is not UTF-8 is no setting of ours.
@@ -71,6 +112,7 @@ impl Sources {
         Self {
             system: Some(PathBuf::from(SYSTEM_FILE)),
             user: user.map(|folder| folder.join("podbay/config.toml")),
+            user_text: None,
             project: None,
             file: None,
             variables,

@@ -14,6 +14,7 @@ mod circles;
 mod clock;
 mod completions;
 mod config;
+mod config_commands;
 mod config_trust;
 mod context;
 mod cost;

@@ -4,7 +4,6 @@ use std::io;
 use std::io::BufWriter;
 use std::io::Stdout;
 use std::io::Write;
-use std::process::Command as Program;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -38,6 +37,7 @@ use super::screen::Told;
 use super::status::Facts;
 use super::terminal;
 use super::theme::Theme;
+use crate::edit_text;
 
 /// At most so often a frame is drawn.
 const FRAME: Duration = Duration::from_millis(16);
@@ -251,9 +251,9 @@ impl Chat {
             }),
             Effect::Edit(text) => {
                 let mut edited = Ok(String::new());
-                self.outside(|| edited = edit(&text));
+                self.outside(|| edited = edit_text(&text, ".md"));
                 match edited {
-                    Ok(text) => self.screen.set_text(&text),
+                    Ok(text) => self.screen.set_text(text.trim_end_matches('\n')),
                     Err(problem) => self.screen.say(&problem, Instant::now()),
                 }
             }
@@ -278,44 +278,4 @@ impl Chat {
         let _ = execute!(self.terminal.backend_mut(), EndSynchronizedUpdate);
         self.drawn = Some(now);
     }
-}
-
-/// Has the user write the message in an editor of their own.
-fn edit(text: &str) -> Result<String, String> {
-    let editor = ["VISUAL", "EDITOR"]
-        .iter()
-        .find_map(|name| {
-            std::env::var(name)
-                .ok()
-                .filter(|value| !value.trim().is_empty())
-        })
-        .unwrap_or_else(|| "vi".to_owned());
-    let problem = |what: &str, error: io::Error| format!("{what}: {error}");
-    let file = tempfile::Builder::new()
-        .prefix("podbay-message-")
-        .suffix(".md")
-        .tempfile()
-        .map_err(|error| problem("cannot make a file for the editor", error))?;
-    std::fs::write(file.path(), text)
-        .map_err(|error| problem("cannot write the file for the editor", error))?;
-    // What stands in the variable may have arguments, as git and others take it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the user's own editor, on their own text"
-    )]
-    let status = Program::new("sh")
-        .arg("-c")
-        .arg(format!("{editor} \"$1\""))
-        .arg("sh")
-        .arg(file.path())
-        .status()
-        .map_err(|error| problem("cannot start the editor", error))?;
-    if !status.success() {
-        return Err(format!(
-            "`{editor}` ended with {status}: the message is as it was"
-        ));
-    }
-    let text = std::fs::read_to_string(file.path())
-        .map_err(|error| problem("cannot read what the editor wrote", error))?;
-    Ok(text.trim_end_matches('\n').to_owned())
 }

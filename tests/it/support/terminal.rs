@@ -19,6 +19,17 @@ pub(crate) fn in_terminal(
     question: &str,
     answer: &str,
 ) -> (String, u32) {
+    in_terminal_with(env, arguments, &[], question, answer)
+}
+
+/// The same with variables of its own.
+pub(crate) fn in_terminal_with(
+    env: &TestEnv,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    question: &str,
+    answer: &str,
+) -> (String, u32) {
     let pty = native_pty_system()
         .openpty(PtySize {
             rows: 40,
@@ -38,6 +49,9 @@ pub(crate) fn in_terminal(
         ("DOCKER_HOST", "unix:///nonexistent/docker.sock".into()),
         ("TERM", "dumb".into()),
     ] {
+        command.env(name, value);
+    }
+    for (name, value) in variables {
         command.env(name, value);
     }
     let mut child = pty.slave.spawn_command(command).expect("starts");
