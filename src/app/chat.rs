@@ -28,11 +28,13 @@ use podbay_event::SessionId;
 use podbay_event::Usage;
 use podbay_policy::Mode;
 use podbay_sandbox::EndedTurn;
+use podbay_sandbox::TurnSelection;
 use podbay_tools::Later;
 use podbay_tools::Pipeline;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::MayRun;
 use podbay_wire::keep::NamedList;
+use podbay_wire::keep::ReviewedTurn;
 use podbay_wire::keep::UndoAnswer;
 use podbay_wire::keep::UndoOrder;
 
@@ -47,6 +49,8 @@ pub struct Chat {
     last_response: String,
     /// What the last command of the user's own brought into the project.
     came_by_hand: Option<Came>,
+    /// The user decides on each turn's changes before they are applied.
+    is_reviewed: bool,
     /// What was named after a message as what may run on the user's machine.
     named: BTreeSet<BytesPath>,
 }
@@ -62,6 +66,30 @@ pub enum Fate {
 pub trait Decide {
     /// `n_changes`: how many paths it has changed.
     fn decide(&mut self, n_changes: u64) -> Later<'_, Fate>;
+
+    /// Decides on what is pending, which is not in the project yet.
+    fn review<'a>(&'a mut self, pending: &'a ReviewedTurn, can_drop: bool) -> Later<'a, Verdict>;
+}
+
+/// What becomes of changes that are pending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// These are applied; the others stay pending.
+    Apply(TurnSelection),
+    Drop,
+    /// All of it stays pending.
+    Leave,
+}
+
+/// What the end of a chat left.
+#[derive(Debug)]
+pub struct ChatEnded {
+    /// What was done with git that may run on the user's machine later, but for what was named
+    /// before.
+    pub may_run: Vec<String>,
+    pub came: Option<Came>,
+    /// Paths that stay pending, since the user did not decide on them.
+    pub n_pending: u64,
 }
 
 /// What came of one message.
@@ -71,6 +99,8 @@ pub struct Said {
     pub came: Option<Came>,
     /// It was interrupted, and what it had changed is dropped.
     pub is_dropped: bool,
+    /// How many paths are pending, where the user left them so.
+    pub n_pending: u64,
     /// What it left that may run on the user's machine later; `None`: nobody looked.
     may_run: Option<NamedList<MayRun>>,
     /// There may be others, of which nobody knows.
@@ -131,6 +161,7 @@ impl Chat {
                     usage: Usage::default(),
                     last_response: String::new(),
                     came_by_hand: None,
+                    is_reviewed: false,
                     named: BTreeSet::new(),
                 })
             }
@@ -180,12 +211,21 @@ impl Chat {
         let mut said = Said {
             came: None,
             is_dropped: false,
+            n_pending: 0,
             may_run: None,
             is_cut: false,
             status: outcome.status,
             error: outcome.failure.map(|failure| self.seat.error(failure)),
         };
-        if said.status == RunStatus::Interrupted
+        if self.is_reviewed {
+            if let Some(reviewed) = self.reviewed(text, interrupt, decide).await {
+                return Said {
+                    status: said.status,
+                    error: said.error,
+                    ..reviewed
+                };
+            }
+        } else if said.status == RunStatus::Interrupted
             && outcome.tool_calls > 0
             && self.drop_if_wanted(interrupt, decide).await
         {
@@ -215,6 +255,83 @@ impl Chat {
         said
     }
 
+    /// Has the user decide on each turn's changes before any of them is applied. Returns whether
+    /// that is possible here: where changes are live it is not.
+    pub fn review_turns(&mut self) -> bool {
+        self.is_reviewed = self.seat.sandbox.is_by_turn();
+        if self.is_reviewed {
+            self.seat.sandbox.keep_pending();
+        }
+        self.is_reviewed
+    }
+
+    /// Has the user decide on what is pending in this session; `None`: nothing is.
+    #[boxed]
+    pub async fn review(
+        &mut self,
+        interrupt: &Interrupt,
+        decide: &mut (dyn Decide + Send),
+    ) -> Option<Said> {
+        self.reviewed("/review", interrupt, decide).await
+    }
+
+    /// Shows what is pending and does with it what the user decides; `None`: nothing is pending.
+    async fn reviewed(
+        &mut self,
+        words: &str,
+        interrupt: &Interrupt,
+        decide: &mut (dyn Decide + Send),
+    ) -> Option<Said> {
+        let sandbox = self.seat.sandbox.clone();
+        let n_turn = self.seat.n_turns;
+        let pending = sandbox.show_pending(n_turn, words, interrupt.run()).await?;
+        let mut said = Said {
+            came: None,
+            is_dropped: false,
+            n_pending: pending.n_left,
+            may_run: Some(NamedList::default()),
+            is_cut: false,
+            status: RunStatus::Completed,
+            error: None,
+        };
+        match decide.review(&pending, sandbox.can_drop()).await {
+            Verdict::Leave => {}
+            Verdict::Drop => match sandbox.drop_turn(interrupt.run()).await {
+                Ok(()) => {
+                    self.tell_fact(
+                        "The user looked at the changes and dropped them: the files are as they were before.",
+                    );
+                    (said.is_dropped, said.n_pending) = (true, 0);
+                }
+                Err(error) => self.seat.recorder.warn(format!(
+                    "the changes could not be dropped, so they stay pending: {error}"
+                )),
+            },
+            Verdict::Apply(selection) => {
+                let is_part = !selection.only.is_empty();
+                sandbox.select_of_turn(selection);
+                if let Some(EndedTurn::Came(turn)) = end_turn(&sandbox, interrupt, None).await {
+                    said.n_pending = turn.turn.n_left;
+                    said.came = Some(Came::new(*turn, self.session()));
+                    if is_part {
+                        self.tell_fact(
+                            "The user looked at the changes and applied some of them to the project; the others are pending.",
+                        );
+                    }
+                }
+            }
+        }
+        Some(said)
+    }
+
+    /// Tells the model something with the next message.
+    fn tell_fact(&mut self, words: &str) {
+        self.seat.agent.add_context(&ProjectContext {
+            text: words.to_owned(),
+            ..ProjectContext::default()
+        });
+    }
+
     /// Asks what becomes of a turn that was interrupted; returns whether it is dropped.
     async fn drop_if_wanted(
         &mut self,
@@ -231,11 +348,9 @@ impl Chat {
             ));
             return false;
         }
-        let words = "The user stopped the last turn and dropped its changes: the files are as they were before it.";
-        self.seat.agent.add_context(&ProjectContext {
-            text: words.to_owned(),
-            ..ProjectContext::default()
-        });
+        self.tell_fact(
+            "The user stopped the last turn and dropped its changes: the files are as they were before it.",
+        );
         true
     }
 
@@ -377,7 +492,10 @@ impl Chat {
     ) -> Result<UserCommand, Error> {
         self.seat.begin_turn(&format!("!{command}"));
         let ran = self.seat.agent.run_by_hand(command, interrupt).await;
-        if let Some(EndedTurn::Came(turn)) = end_turn(&self.seat.sandbox, interrupt, None).await {
+        // What is reviewed waits for the next look.
+        if !self.is_reviewed
+            && let Some(EndedTurn::Came(turn)) = end_turn(&self.seat.sandbox, interrupt, None).await
+        {
             self.came_by_hand = Some(Came::new(*turn, self.session()));
         }
         ran.map_err(|failure| self.seat.error(failure))
@@ -438,7 +556,8 @@ impl Chat {
         exit_code: u8,
         error: Option<&Error>,
         cancel: &CancellationToken,
-    ) -> (Vec<String>, Option<Came>) {
+    ) -> ChatEnded {
+        let sandbox = self.seat.sandbox.clone();
         let Closed { git, came, .. } = self.seat.close(cancel).await;
         let came = came.map(|turn| Came::new(turn, self.session()));
         let status = match exit_code {
@@ -458,11 +577,13 @@ impl Chat {
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         self.seat.recorder.emit(finished);
-        (
-            git.map(|git| git.may_run_words(|file| !self.named.contains(&file.path)))
+        ChatEnded {
+            may_run: git
+                .map(|git| git.may_run_words(|file| !self.named.contains(&file.path)))
                 .unwrap_or_default(),
             came,
-        )
+            n_pending: sandbox.n_kept_pending(),
+        }
     }
 }
 
@@ -483,6 +604,7 @@ mod tests {
             Said {
                 came: None,
                 is_dropped: false,
+                n_pending: 0,
                 may_run,
                 is_cut: false,
                 status: RunStatus::Completed,

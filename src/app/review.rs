@@ -23,6 +23,7 @@ use podbay_sandbox::HeldReview;
 use podbay_sandbox::LineError;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Spec;
+use podbay_sandbox::TurnSelection;
 use podbay_sandbox::git;
 use podbay_session::CommandRecord;
 use podbay_wire::BytesPath;
@@ -52,6 +53,11 @@ pub enum ReviewWish {
         /// Also what runs by itself on the user's machine.
         with_auto_run: bool,
         commits: Commits,
+    },
+    /// Applies what was chosen on a screen; `Apply` finds by patterns.
+    Take {
+        id: String,
+        selection: TurnSelection,
     },
     Discard {
         id: Option<String>,
@@ -88,15 +94,16 @@ pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Re
         Ground::Socket(_) => return Err(Error::not_attached("`podbay review`")),
         project @ Ground::Project(_) => project,
     };
-    let lock = if matches!(wish, ReviewWish::Apply { .. }) {
+    let lock = if matches!(wish, ReviewWish::Apply { .. } | ReviewWish::Take { .. }) {
         Some(ground.lock(&place.state)?)
     } else {
         None
     };
     let detail = match &wish {
         ReviewWish::List | ReviewWish::Diff { .. } => None,
-        ReviewWish::Apply { id, .. } => Some(("apply", id)),
-        ReviewWish::Discard { id } => Some(("discard", id)),
+        ReviewWish::Apply { id, .. } => Some(("apply", id.clone())),
+        ReviewWish::Take { id, .. } => Some(("apply", Some(id.clone()))),
+        ReviewWish::Discard { id } => Some(("discard", id.clone())),
     };
     let mut record = detail.map(|(doing, id)| {
         CommandRecord::begin(
@@ -387,6 +394,31 @@ async fn carry_out(
                     merge,
                     with_auto_run,
                     auto_run: auto_run(),
+                    hunks: Vec::new(),
+                },
+            )
+        }
+        ReviewWish::Take { id, selection } => {
+            let name = chosen(&held, Some(&id))?;
+            let TurnSelection {
+                only,
+                hunks,
+                with_auto_run,
+            } = selection;
+            taking = Some(Taking {
+                commits: Commits::default(),
+                is_whole: only.is_empty(),
+                with_auto_run,
+            });
+            (
+                name.clone(),
+                ReviewOrder::Apply {
+                    name,
+                    only,
+                    merge: false,
+                    with_auto_run,
+                    auto_run: auto_run(),
+                    hunks,
                 },
             )
         }

@@ -18,7 +18,7 @@ use super::models::ModelsCommand;
 use super::network::NetworkCommand;
 use super::number::fraction;
 use super::number::whole;
-use super::review::ReviewCommand;
+use super::review::ReviewArgs;
 use super::sessions::SessionsCommand;
 use super::undo::UndoArgs;
 use super::why::WhyArgs;
@@ -78,8 +78,7 @@ pub(super) enum Command {
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// Show pending changes, and apply or discard them
-    #[command(subcommand)]
-    Review(ReviewCommand),
+    Review(ReviewArgs),
     /// Undo what the agent's turns changed, or bring it back
     Undo(UndoArgs),
     /// Check everything that a run needs, each with its remedy

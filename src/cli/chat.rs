@@ -5,7 +5,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::args::ChangesFlag;
 use super::args::ModeFlag;
 use super::args::OutputFormat;
 use super::args::SessionFlags;
@@ -16,7 +15,9 @@ use super::face;
 use super::face::Face;
 use super::face::Full;
 use super::face::KeepOrDrop;
+use super::first_start;
 use super::flags;
+use super::flags::Overrides;
 use super::front::Wishes;
 use super::front::err_paint;
 use super::history::History;
@@ -28,6 +29,7 @@ use podbay_app::Chat;
 use podbay_app::Interrupt;
 use podbay_app::Undo;
 use podbay_app::exit_code;
+use podbay_config::Origin;
 use podbay_event::CallStatus;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
@@ -62,20 +64,18 @@ pub(super) async fn begin_with(
     flags: SessionFlags,
     first: Option<String>,
 ) -> Result<u8, app::Error> {
-    let mut overrides = Vec::new();
-    flags::session(&flags, &mut overrides)?;
     let folder = flags.place.path.as_deref();
-    let mut setup = Setup::in_project(&flags.place.config, folder, overrides.clone())?;
+    let mut setup = Setup::in_project(&flags.place.config, folder, overrides_of(&flags)?)?;
     if flags.output == OutputFormat::Json {
         return Err(app::Error::usage(
             "a chat has no single result that JSON could hold",
             "use --output jsonl, or podbay run",
         ));
     }
-    if flags.changes == Some(ChangesFlag::Review) || flags.apply {
+    if flags.apply {
         return Err(app::Error::usage(
             "the changes of a chat go into the project turn by turn",
-            "/undo takes a turn back; `podbay run` holds its changes back until you accept them",
+            "--changes review shows each turn's changes before they are applied; --apply is for `podbay run`",
         ));
     }
     let is_full = face::is_full(&flags)?;
@@ -93,9 +93,20 @@ pub(super) async fn begin_with(
     )
     .await?
     {
-        setup = Setup::in_project(&flags.place.config, folder, overrides)?;
+        setup = Setup::in_project(&flags.place.config, folder, overrides_of(&flags)?)?;
     }
     setup.end_trust_without_file(folder)?;
+    if first_start::ask_once(&flags, &setup, is_full, &keyboard, &interrupt).await? {
+        setup = Setup::in_project(&flags.place.config, folder, overrides_of(&flags)?)?;
+    }
+    if interrupt.is_ended() {
+        return Ok(signals.exit_code(exit_code::INTERRUPTED));
+    }
+    let is_autonomy_flag = matches!(
+        setup.settings.loaded.origins.of("policy.autonomy"),
+        Origin::Flag { .. }
+    );
+    let is_reviewed = first_start::suit_chat(&mut setup.config, &flags, is_autonomy_flag);
     setup.add_permissions(&flags);
     let terminal = setup.terminal(flags.output);
     terminal.show_each_answer();
@@ -144,6 +155,7 @@ pub(super) async fn begin_with(
         streams: setup.config.ui.stream_during_tools,
         last: None,
         first,
+        is_reviewed,
     };
     let code = loop {
         let opened = Chat::open(&place, &face.front(&interrupt, &talk.wishes)).await;
@@ -156,6 +168,12 @@ pub(super) async fn begin_with(
         };
         if flags.accept_auto_run {
             chat.accept_all_auto_run();
+        }
+        if is_reviewed && !chat.review_turns() {
+            tell(
+                &face,
+                "The changes of this chat are live: there is no review.\n",
+            );
         }
         // A turn is stopped as a whole, wherever its changes go.
         interrupt.end_turns();
@@ -171,8 +189,10 @@ pub(super) async fn begin_with(
             Next::Message => (exit_code::DONE, None, None),
         };
         let code = signals.exit_code(code);
-        let (may_run_files, came) = chat.close(code, lost.as_ref(), interrupt.run()).await;
-        let words = came_words(came.as_ref()) + &may_run(&may_run_files, true);
+        let ended = chat.close(code, lost.as_ref(), interrupt.run()).await;
+        let words = came_words(ended.came.as_ref())
+            + &may_run(&ended.may_run, true)
+            + &pending_words(ended.n_pending, session.as_str());
         if let Some(other) = other
             && !interrupt.is_ended()
         {
@@ -250,6 +270,7 @@ impl Talk {
             };
             let next = match line {
                 Line::Quit => return Next::Leave(exit_code::DONE),
+                Line::Other("review", _) => self.review(chat, face, interrupt).await,
                 Line::Other(name, rest) => {
                     let last = self.last.as_deref();
                     match commands::other(name, &rest, chat, face, setup, last, interrupt).await {
@@ -312,6 +333,8 @@ struct Talk {
     last: Option<String>,
     /// A message of the command line.
     first: Option<String>,
+    /// Each turn's changes are looked at before they are applied.
+    is_reviewed: bool,
 }
 
 impl Talk {
@@ -333,10 +356,28 @@ impl Talk {
         if face.tui().is_none() {
             let _ = writeln!(io::stdout());
         }
+        self.ended(said, message, chat, face, interrupt).await
+    }
+
+    /// Says what a turn left, and asks about what runs by itself.
+    async fn ended(
+        &mut self,
+        said: app::Said,
+        message: &str,
+        chat: &mut Chat,
+        face: &Face,
+        interrupt: &Interrupt,
+    ) -> Next {
         if said.is_dropped {
             face.say("Dropped: the project is as it was before this turn.\n");
         }
         tell(face, &came_words(said.came.as_ref()));
+        if said.n_pending > 0 && self.is_reviewed {
+            face.say(&format!(
+                "{} pending: /review decides on it.\n",
+                super::review::paths(said.n_pending)
+            ));
+        }
         // A user who said no is not asked again about the same files: they stay pending, and the
         // screen says how they come.
         let left: Vec<_> = said
@@ -348,7 +389,7 @@ impl Talk {
         let is_new = !self
             .asked_about
             .is_superset(&left.iter().cloned().collect());
-        if is_new && !interrupt.is_ended() {
+        if is_new && !self.is_reviewed && !interrupt.is_ended() {
             self.asked_about.extend(left);
             let question = "also apply files that run by themselves on your machine?";
             if face.confirm(question, interrupt).await {
@@ -368,6 +409,25 @@ impl Talk {
             }
         }
         Next::Message
+    }
+
+    /// Has the user decide on what is pending in this session.
+    async fn review(&mut self, chat: &mut Chat, face: &Face, interrupt: &Interrupt) -> Next {
+        let mut decide = KeepOrDrop { face, interrupt };
+        match chat.review(interrupt, &mut decide).await {
+            Some(said) => {
+                let n_pending = said.n_pending;
+                let next = self.ended(said, "/review", chat, face, interrupt).await;
+                if n_pending > 0 && !self.is_reviewed {
+                    face.say(&format!("{} pending\n", super::review::paths(n_pending)));
+                }
+                next
+            }
+            None => {
+                face.say("Nothing of this session is pending; `podbay review list`, in another terminal, lists the reviews of others.\n");
+                Next::Message
+            }
+        }
     }
 
     /// Runs a command of the user's own.
@@ -413,6 +473,23 @@ async fn tree(path: &str, chat: &mut Chat, face: &Face, interrupt: &Interrupt) -
         }
     }
     Next::Message
+}
+
+/// Says what was left pending, and how it is decided on.
+fn pending_words(n: u64, session: &str) -> String {
+    match n {
+        0 => String::new(),
+        n => format!(
+            "{} pending: podbay review --id {session}\n",
+            super::review::paths(n)
+        ),
+    }
+}
+
+fn overrides_of(flags: &SessionFlags) -> Result<Overrides, app::Error> {
+    let mut overrides = Vec::new();
+    flags::session(flags, &mut overrides)?;
+    Ok(overrides)
 }
 
 fn tell(face: &Face, words: &str) {

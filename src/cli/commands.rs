@@ -165,16 +165,12 @@ pub(super) async fn other(
         "checkpoint" => Ok(chat.checkpoint()),
         "config" => Ok(config::render(&setup.settings.loaded)),
         "init" => init(chat, setup),
-        "doctor" => Ok("`podbay doctor`, in another terminal, checks all that a run needs.".into()),
+        "doctor" => super::doctor::in_chat(chat.project(), interrupt).await,
         "debug" => Ok(format!(
             "state folder  {}\nlog           podbay sessions show {} --json\nmore          PODBAY_LOG=podbay=debug",
             setup.state.root().display(),
             chat.session()
         )),
-        "review" => Ok(
-            "The changes of a chat come in turn by turn; `podbay review list` shows what is pending."
-                .to_owned(),
-        ),
         "prompt" => Ok(super::prompts::list(super::prompts::folder().as_deref())),
         "memory" => Ok(
             "This build keeps no notes between sessions yet: write them into AGENTS.md, which the model is shown."
@@ -248,14 +244,14 @@ fn list(chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
 fn export(rest: &str, chat: &Chat, setup: &Setup) -> Result<String, app::Error> {
     let mut words = rest.split_whitespace();
     let (format, path) = match words.next() {
-        Some(format @ ("md" | "json")) => (format, words.next()),
+        Some(format @ ("md" | "html" | "json")) => (format, words.next()),
         other => ("md", other),
     };
     let id = chat.session().as_str();
-    let text = if format == "json" {
-        app::export_json(&setup.state, id, &text::clean)?
-    } else {
-        app::export_markdown(&setup.state, id, &text::clean)?
+    let text = match format {
+        "json" => app::export_json(&setup.state, id, &text::clean)?,
+        "html" => super::sessions::html(&setup.state, id)?,
+        _ => app::export_markdown(&setup.state, id, &text::clean)?,
     };
     let path = path.map_or_else(|| format!("podbay-{id}.{format}"), str::to_owned);
     let written = std::fs::OpenOptions::new()

@@ -1,6 +1,7 @@
 use std::env;
 use std::io;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::args::DoctorArgs;
@@ -73,6 +74,22 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
         &options,
         &signals,
     )
+}
+
+/// Returns the diagnosis of the project of a chat, in lines.
+pub(super) async fn in_chat(project: &Path, interrupt: &Interrupt) -> Result<String, app::Error> {
+    let columns = super::raw::window_size().map(|(_, columns)| columns);
+    let subject = Subject {
+        sources: Sources::from_env(env::vars_os()),
+        state: app::find_state(|name| env::var_os(name)),
+        project: Some(project.to_owned()),
+        terminal: facts(columns, Paint::NONE),
+        key: setup::api_key,
+        trial: false,
+    };
+    let progress: ProgressSink = Arc::new(|_| {});
+    let diagnosis = Box::pin(doctor::diagnose(subject, &progress, interrupt.run())).await?;
+    Ok(diagnosis.words(Paint::NONE))
 }
 
 impl Findings for Diagnosis {

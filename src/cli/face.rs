@@ -18,6 +18,7 @@ use super::failure;
 use super::front::Person;
 use super::front::Terminal;
 use super::front::Wishes;
+use super::review_screen;
 use podbay_app as app;
 use podbay_app::Asker;
 use podbay_app::Fate;
@@ -34,8 +35,11 @@ use podbay_ui::Paint;
 use podbay_ui::Question;
 use podbay_ui::Typed;
 use podbay_ui::read_message;
+use podbay_ui::text;
 use podbay_ui::tui;
 use podbay_ui::tui::Facts;
+use podbay_ui::tui::ReviewChoice;
+use podbay_ui::tui::ReviewView;
 use podbay_ui::tui::Tui;
 
 /// Returns whether the chat has a screen of its own.
@@ -47,10 +51,13 @@ pub(super) fn is_full(flags: &SessionFlags) -> Result<bool, app::Error> {
             "leave it out: the chat then goes line by line",
         ));
     }
-    // What moves no cursor shows no screen.
-    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    let may = is_terminal && !is_dumb && flags.output == OutputFormat::Text;
+    let may = is_terminal && !is_dumb() && flags.output == OutputFormat::Text;
     Ok(flags.tui || (may && !flags.classic))
+}
+
+/// Returns whether the terminal moves no cursor: it shows no screen.
+pub(super) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 pub(super) enum Face {
@@ -299,6 +306,76 @@ impl app::Decide for KeepOrDrop<'_> {
             };
             if is_dropped { Fate::Drop } else { Fate::Keep }
         })
+    }
+
+    fn review<'a>(
+        &'a mut self,
+        pending: &'a app::ReviewedTurn,
+        can_drop: bool,
+    ) -> Later<'a, app::Verdict> {
+        Box::pin(async move {
+            if self.interrupt.is_ended() {
+                return app::Verdict::Leave;
+            }
+            let discard = can_drop.then_some("Drop all of it: the project is as it was before");
+            let title = "changes of this turn, not in your files yet".to_owned();
+            let view = review_screen::view(title, &pending.came, &pending.text, discard);
+            let choice = match self.face {
+                Face::Full(full) => tokio::select! {
+                    () = self.interrupt.run().cancelled() => ReviewChoice::Quit,
+                    choice = full.tui.review(view.clone()) => choice,
+                },
+                Face::Lines { .. } => self.review_in_lines(&view).await,
+            };
+            match choice {
+                ReviewChoice::Quit => app::Verdict::Leave,
+                ReviewChoice::Discard => app::Verdict::Drop,
+                ReviewChoice::Apply(chosen) => {
+                    app::Verdict::Apply(review_screen::selection(&pending.came, &view, &chosen))
+                }
+            }
+        })
+    }
+}
+
+impl KeepOrDrop<'_> {
+    /// Has the user decide in lines.
+    async fn review_in_lines(&self, view: &ReviewView) -> ReviewChoice {
+        let Face::Lines { keyboard, .. } = self.face else {
+            return ReviewChoice::Quit;
+        };
+        self.face.say(&review_screen::lines(view));
+        if !keyboard.is_terminal() {
+            return ReviewChoice::Quit;
+        }
+        for file in &view.files {
+            self.face.say(&text::escape(&file.hunks.concat()));
+        }
+        let may_drop = if view.discard.is_some() {
+            ", [d]rop"
+        } else {
+            ""
+        };
+        let question = format!("[a]pply{may_drop} or [l]eave pending? ");
+        let typed =
+            read_message(keyboard, &mut io::stderr(), &question, self.interrupt.run()).await;
+        let Typed::Line(line) = typed else {
+            return ReviewChoice::Quit;
+        };
+        match line.trim().to_ascii_lowercase().as_str() {
+            // What runs by itself needs a yes of its own.
+            "a" | "apply" => ReviewChoice::Apply(
+                view.files
+                    .iter()
+                    .map(|file| {
+                        let n = file.hunks.len().max(1) as u32;
+                        (!file.runs_by_itself).then(|| (0..n).collect())
+                    })
+                    .collect(),
+            ),
+            "d" | "drop" if view.discard.is_some() => ReviewChoice::Discard,
+            _ => ReviewChoice::Quit,
+        }
     }
 }
 

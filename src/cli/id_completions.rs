@@ -16,12 +16,7 @@ pub(super) enum IdKind {
 }
 
 impl IdKind {
-    const ALL: [Self; 4] = [
-        Self::Sessions,
-        Self::Reviews,
-        Self::Models,
-        Self::Settings,
-    ];
+    const ALL: [Self; 4] = [Self::Sessions, Self::Reviews, Self::Models, Self::Settings];
 
     /// Returns what an argument of this command takes, if that has ids.
     pub(super) fn of(path: &str, argument: &Arg) -> Option<Self> {
@@ -31,9 +26,9 @@ impl IdKind {
             (_, "resume") => Some(Self::Sessions),
             ("models pull" | "models rm" | "models info", "name" | "model") => Some(Self::Models),
             (_, "model") if !argument.is_positional() => Some(Self::Models),
-            ("review diff", "words") | ("review apply" | "review discard", "id") => {
-                Some(Self::Reviews)
-            }
+            ("review diff", "words")
+            | ("review", "id")
+            | ("review apply" | "review discard", "id") => Some(Self::Reviews),
             (_, "id" | "ids") if path.starts_with("sessions ") => Some(Self::Sessions),
             _ => None,
         }

@@ -121,11 +121,16 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "chat",
         text: "Opens a conversation in the project. The agent reads freely and asks before it changes anything; --mode says otherwise. \
+               The first start asks, once, which model answers and how much the agent decides by itself. \
                --continue continues the last one of this project; what was allowed in it is asked for again. \
                What runs is stopped by Ctrl-C; twice, or /quit, leaves. /help lists what can be typed.",
         examples: &[
             ("Talk in the current folder:", "podbay chat"),
             ("Continue where you left:", "podbay chat --continue"),
+            (
+                "See each turn's changes before they are applied:",
+                "podbay chat --changes review",
+            ),
             (
                 "In another one, with its own tool chain:",
                 "podbay chat -C ~/src/shop --runtime node",
@@ -741,8 +746,12 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "review",
         text: "`podbay run` lets the agent work on a copy, and your project stays as it is. What it changed waits under the \
-               session's id until you apply or discard it.",
+               session's id until you apply or discard it.\n\n\
+               Without a command it opens a screen at a terminal: the paths with their added and removed lines, the hunks of each to take or \
+               leave, what may run on your machine, and what was changed in the project since. The commands below need no terminal.",
         examples: &[
+            ("Decide on a screen:", "podbay review"),
+            ("On one of several:", "podbay review --id k3f9"),
             ("See what waits:", "podbay review list"),
             ("Look at them:", "podbay review diff"),
             ("Apply them:", "podbay review apply"),

@@ -20,6 +20,7 @@ mod environment;
 mod face;
 mod failure;
 mod findings;
+mod first_start;
 mod fish;
 mod flags;
 mod front;
@@ -40,6 +41,7 @@ mod piped_input;
 mod prompts;
 mod raw;
 mod review;
+mod review_screen;
 mod run;
 mod serve_model;
 mod sessions;
@@ -134,7 +136,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Init(args)) => init::init(&args),
         Some(Command::Config(args)) => config::config(args).await,
         Some(Command::Gc(arguments)) => images::gc(arguments).await,
-        Some(Command::Review(command)) => review::review(command).await,
+        Some(Command::Review(args)) => review::review_args(args).await,
         Some(Command::Undo(args)) => undo::undo(args).await,
         Some(Command::Debug(command)) => debug::debug(command),
         Some(Command::Completions(args)) => completions::completions(&args),

@@ -17,6 +17,7 @@ use super::delivery::deliver_json;
 use super::flags;
 use super::front::Nobody;
 use super::other_session::is_meant;
+use super::review_screen;
 use super::run::listen;
 use super::setup::Setup;
 use super::undo::applied;
@@ -37,6 +38,10 @@ use podbay_ui as ui;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
 use podbay_ui::text;
+use podbay_ui::tui::Facts;
+use podbay_ui::tui::ReviewChoice;
+use podbay_ui::tui::Theme;
+use podbay_ui::tui::Tui;
 
 /// Paths that the end of a run names.
 const MOST_SHOWN: usize = 50;
@@ -135,6 +140,115 @@ pub(super) struct DiscardArgs {
     yes: bool,
     #[command(flatten)]
     place: PlaceFlags,
+}
+
+/// `podbay review` alone: the screen.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct ReviewArgs {
+    #[command(subcommand)]
+    command: Option<ReviewCommand>,
+    /// Id of a review, or the beginning of one, where several are pending
+    #[arg(long = "id", value_name = "ID")]
+    id: Option<String>,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+/// Opens the screen, or executes the command.
+pub(super) async fn review_args(args: ReviewArgs) -> Result<u8, app::Error> {
+    match args.command {
+        Some(command) => review(command).await,
+        None => Box::pin(screen(args.id, args.place)).await,
+    }
+}
+
+/// Has the user decide on a review on a screen.
+async fn screen(id: Option<String>, flags: PlaceFlags) -> Result<u8, app::Error> {
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !is_terminal {
+        return Err(app::Error::usage(
+            "there is no terminal for the review",
+            "`podbay review diff`, `apply` and `discard` need none",
+        ));
+    }
+    let mut overrides = Vec::new();
+    flags::place(&flags, &mut overrides)?;
+    let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
+    let front = terminal.front(&interrupt, Arc::new(Nobody));
+    let words = id.iter().map(OsString::from).collect();
+    let shown = Box::pin(app::review(&place, ReviewWish::Diff { words }, &front)).await?;
+    let ReviewAnswer::Difference(difference) = &shown.answer else {
+        return Ok(signals.exit_code(exit_code::DONE));
+    };
+    let pending = &difference.pending;
+    if !review_screen::has_paths(pending) {
+        let paint = Paint::new(setup.config.ui.color, true, |name| std::env::var_os(name));
+        terminal.finish();
+        deliver(&told(&shown, paint, true).0)?;
+        return Ok(signals.exit_code(exit_code::DONE));
+    }
+    let title = format!("review {} · {}", shown.name, difference.review.words);
+    let view = review_screen::view(
+        title,
+        pending,
+        &difference.text,
+        Some("Discard all of these changes for good"),
+    );
+    terminal.finish();
+    let choice = {
+        let tui = open(&setup, &interrupt)?;
+        let choice = tokio::select! {
+            choice = tui.review(view.clone()) => choice,
+            () = interrupt.run().cancelled() => ReviewChoice::Quit,
+        };
+        tui.close();
+        choice
+    };
+    terminal.begin(&setup.config.ui);
+    let id = shown.name.clone();
+    let wish = match choice {
+        ReviewChoice::Quit => {
+            terminal.finish();
+            super::say(&format!("still pending: podbay review --id {id}\n"));
+            return Ok(signals.exit_code(exit_code::DONE));
+        }
+        ReviewChoice::Discard => ReviewWish::Discard { id: Some(id) },
+        ReviewChoice::Apply(chosen) => ReviewWish::Take {
+            id,
+            selection: review_screen::selection(pending, &view, &chosen),
+        },
+    };
+    let reviewed = Box::pin(app::review(&place, wish, &front)).await?;
+    terminal.finish();
+    let (words, code) = told(&reviewed, terminal.paint, true);
+    deliver(&words)?;
+    Ok(signals.exit_code(code))
+}
+
+/// Takes the terminal for a page.
+pub(super) fn open(setup: &Setup, interrupt: &Interrupt) -> Result<Tui, app::Error> {
+    let paint = Paint::new(setup.config.ui.color, true, |name| std::env::var_os(name));
+    let interrupt = interrupt.clone();
+    Tui::open(
+        Theme::new(paint != Paint::NONE),
+        Facts::default(),
+        Box::new(move |command| {
+            // A terminal that is gone decides nothing.
+            if command == podbay_event::Command::Quit {
+                interrupt.press();
+            }
+        }),
+    )
+    .map_err(|source| app::Error::Io {
+        doing: "take the terminal".to_owned(),
+        source,
+    })
 }
 
 /// Shows, applies or discards what was pending.

@@ -103,8 +103,16 @@ pub(super) enum ExportFormat {
     /// For people
     #[default]
     Markdown,
+    /// A page for a browser
+    Html,
     /// One object: the messages and all events
     Json,
+}
+
+/// Returns a session as a page for a browser.
+pub(super) fn html(state: &app::State, id: &str) -> Result<String, app::Error> {
+    let markdown = app::export_markdown(state, id, &text::clean)?;
+    Ok(ui::html_page(&format!("Podbay session {id}"), &markdown))
 }
 
 pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error> {
@@ -150,6 +158,7 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
         SessionsCommand::Export { id, format } => {
             let exported = match format {
                 ExportFormat::Markdown => app::export_markdown(&setup.state, &id, &text::clean)?,
+                ExportFormat::Html => html(&setup.state, &id)?,
                 ExportFormat::Json => app::export_json(&setup.state, &id, &text::clean)? + "\n",
             };
             let _ = write!(out, "{exported}");

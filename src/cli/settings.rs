@@ -344,6 +344,26 @@ fn user_path(sources: &Sources) -> Result<&PathBuf, app::Error> {
     })
 }
 
+/// Returns the path of the user's file for a message.
+pub(super) fn user_path_words() -> String {
+    let sources = Sources::from_env(std::env::vars_os());
+    user_path(&sources).map_or_else(
+        |_| "the user's settings file".to_owned(),
+        |path| path.display().to_string(),
+    )
+}
+
+/// Writes settings into the user's file, all of them or none; returns its path.
+pub(super) fn write_all(settings: &[(String, String)]) -> Result<PathBuf, app::Error> {
+    let mut file = user_file()?;
+    for (key, value) in settings {
+        file.set::<Config>(key, value).map_err(app::Error::Config)?;
+    }
+    check(&file)?;
+    file.save().map_err(app::Error::Config)?;
+    Ok(file.path().to_owned())
+}
+
 fn user_file() -> Result<SettingsFile, app::Error> {
     let sources = Sources::from_env(std::env::vars_os());
     SettingsFile::open(user_path(&sources)?).map_err(app::Error::Config)

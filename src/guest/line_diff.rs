@@ -53,14 +53,22 @@ impl<'a> LineDiff<'a> {
     /// Returns the hunks of a unified diff.
     pub fn hunks(&self) -> String {
         let mut text = String::new();
-        let changes: Vec<Hunk> = self.diff.hunks().collect();
-        // Changes whose context touches share a hunk.
-        for together in
-            changes.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT)
-        {
+        for together in grouped(&self.diff.hunks().collect::<Vec<_>>()) {
             self.hunk(together, &mut text);
         }
         text
+    }
+
+    /// Returns the lines that each hunk replaces, and those that replace them; a hunk may have
+    /// several changes.
+    pub fn ranges(&self) -> Vec<Vec<(Range<usize>, Range<usize>)>> {
+        let whole = |range: &Range<u32>| range.start as usize..range.end as usize;
+        grouped(&self.diff.hunks().collect::<Vec<_>>())
+            .map(|together| {
+                let both = |hunk: &Hunk| (whole(&hunk.before), whole(&hunk.after));
+                together.iter().map(both).collect()
+            })
+            .collect()
     }
 
     fn hunk(&self, changes: &[Hunk], text: &mut String) {
@@ -101,6 +109,11 @@ impl<'a> LineDiff<'a> {
             _ = write!(text, "{mark}{line}{end}");
         }
     }
+}
+
+/// Returns the changes whose context touches: they share a hunk.
+fn grouped(changes: &[Hunk]) -> impl Iterator<Item = &[Hunk]> {
+    changes.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT)
 }
 
 /// Returns a line range as in a hunk header: the first line, or the one before where the range is

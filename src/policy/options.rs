@@ -11,6 +11,8 @@ pub struct Options {
     /// How much the agent decides by itself. Not set: `ask` in a chat, `auto` in a run; `--mode`
     /// overrides it.
     pub autonomy: Option<Autonomy>,
+    /// The same for chats alone. Not set: as `autonomy`.
+    pub chat_autonomy: Option<Autonomy>,
     /// Rules that allow, such as `write_file(src/**)`, `bash(cargo test)` or `bash(git commit *)`.
     pub allow: Vec<String>,
     /// Rules that ask in mode ask, even where it would allow; they win over rules that allow.

@@ -41,6 +41,7 @@ use podbay_wire::keep::EndOfTurn;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::ReviewedTurn;
+use podbay_wire::keep::TakenHunks;
 use podbay_wire::keep::TurnFate;
 
 /// What a change is told by that no turn has made.
@@ -65,6 +66,32 @@ struct Begun {
     /// Also what runs by itself on the user's machine.
     with_auto_run: bool,
     fate: TurnFate,
+    /// Paths and hunks that are applied; all if there are none.
+    only: Vec<BytesPath>,
+    hunks: Vec<TakenHunks>,
+}
+
+impl Begun {
+    fn new(n_turn: u64, words: &str) -> Self {
+        Self {
+            n_turn,
+            words: words.to_owned(),
+            with_auto_run: false,
+            fate: TurnFate::Keep,
+            only: Vec::new(),
+            hunks: Vec::new(),
+        }
+    }
+}
+
+/// What of a turn is applied, as the user chose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnSelection {
+    /// Paths; all if there are none.
+    pub only: Vec<BytesPath>,
+    pub hunks: Vec<TakenHunks>,
+    /// Also what runs by itself on the user's machine.
+    pub with_auto_run: bool,
 }
 
 /// How far a session is with its turns.
@@ -76,6 +103,10 @@ pub(super) struct Progress {
     is_on_record: bool,
     /// What runs by itself on the user's machine comes unasked.
     accepts_auto_run: bool,
+    /// What is pending at the end is not applied.
+    keeps_pending: bool,
+    /// How many paths that left pending.
+    n_kept_pending: u64,
     /// Commits of a turn before wait: a command in the background kept them from being taken over.
     commits_wait: bool,
 }
@@ -107,10 +138,8 @@ impl Sandbox {
     pub(super) fn begin_held_turn(&self, n_turn: u64, words: &str) {
         let with_auto_run = self.progress().accepts_auto_run;
         self.progress().begun = Some(Begun {
-            n_turn,
-            words: words.to_owned(),
             with_auto_run,
-            fate: TurnFate::Keep,
+            ..Begun::new(n_turn, words)
         });
         self.begin_view(words);
     }
@@ -203,6 +232,80 @@ impl Sandbox {
             next_view: made.newest().review.map_or(0, |held| held.view()) + 1,
             with_auto_run: begun.with_auto_run,
             auto_run: self.inner.options.auto_run.clone(),
+            only: begun.only.clone(),
+            hunks: begun.hunks.clone(),
+        }
+    }
+
+    /// Shows all that is pending, with its diff; `None`: nothing is. The turn continues.
+    #[boxed]
+    pub async fn show_pending(
+        &self,
+        n_turn: u64,
+        words: &str,
+        cancel: &CancellationToken,
+    ) -> Option<ReviewedTurn> {
+        let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else {
+            return None;
+        };
+        if !self.is_by_turn() || !self.progress().is_on_record {
+            return None;
+        }
+        self.inner.base.is_kept(cancel).await.ok()?;
+        let order = {
+            let mut progress = self.progress();
+            let begun = progress
+                .begun
+                .get_or_insert_with(|| Begun::new(n_turn, words));
+            self.end_of_turn(made, begun, TurnFate::Show, true)
+        };
+        let order = ReviewOrder::Turn {
+            name: session.to_string(),
+            turn: order,
+        };
+        match self.tell_review(order, cancel).await {
+            Ok(ReviewAnswer::Turn(turn)) => {
+                (turn.n_left > 0 || !turn.came.git.is_empty()).then_some(*turn)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                self.say_once(format!(
+                    "what is pending cannot be shown: {}",
+                    with_causes(&error)
+                ));
+                None
+            }
+        }
+    }
+
+    /// Has the end of the turn apply only this.
+    pub fn select_of_turn(&self, selection: TurnSelection) {
+        if let Some(begun) = &mut self.progress().begun {
+            begun.only = selection.only;
+            begun.hunks = selection.hunks;
+            begun.with_auto_run |= selection.with_auto_run;
+        }
+    }
+
+    /// Keeps what is pending at the end of the session as a review, where the user did not decide on
+    /// it, instead of applying it.
+    pub fn keep_pending(&self) {
+        self.progress().keeps_pending = true;
+    }
+
+    /// Returns how many paths the end of the session left pending.
+    pub fn n_kept_pending(&self) -> u64 {
+        self.progress().n_kept_pending
+    }
+
+    /// Whether what is pending can be dropped while the session continues. Where the whole project
+    /// was copied nothing takes the place of the copy, so that what is in there stays.
+    pub fn can_drop(&self) -> bool {
+        match &self.inner.way {
+            Way::Engine(made) => {
+                self.is_by_turn() && made.spec.review.as_ref().is_some_and(Held::is_laid_over)
+            }
+            Way::Attached(_) => false,
         }
     }
 
@@ -213,10 +316,7 @@ impl Sandbox {
         let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else {
             return 0;
         };
-        // Where the whole project was copied nothing takes the place of the copy, so that what is
-        // in there stays.
-        let can_drop = made.spec.review.as_ref().is_some_and(Held::is_laid_over);
-        if !self.is_by_turn() || !can_drop || self.inner.base.is_kept(cancel).await.is_err() {
+        if !self.can_drop() || self.inner.base.is_kept(cancel).await.is_err() {
             return 0;
         }
         let order = match &self.progress().begun {
@@ -312,10 +412,9 @@ impl Sandbox {
         cancel: &CancellationToken,
     ) -> Option<HeldTurn> {
         self.progress().begun = Some(Begun {
-            n_turn,
-            words: words.to_owned(),
             with_auto_run: true,
             fate: TurnFate::Accept,
+            ..Begun::new(n_turn, words)
         });
         self.end_held_turn(cancel).await
     }
@@ -464,13 +563,16 @@ impl Sandbox {
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
         self.end_processes().await;
         let mut ended = None;
+        let keeps_pending = self.progress().keeps_pending;
+        if keeps_pending && let Some(pending) = self.show_pending(0, IN_BACKGROUND, cancel).await {
+            // Commits alone are something to decide on, too.
+            self.progress().n_kept_pending = pending.n_left.max(1);
+            return None;
+        }
         if self.progress().is_on_record {
-            self.progress().begun.get_or_insert_with(|| Begun {
-                n_turn: 0,
-                words: IN_BACKGROUND.to_owned(),
-                with_auto_run: false,
-                fate: TurnFate::Keep,
-            });
+            self.progress()
+                .begun
+                .get_or_insert_with(|| Begun::new(0, IN_BACKGROUND));
             ended = self.end_held_turn(cancel).await;
             let is_all_in =
                 |ended: &HeldTurn| ended.turn.n_left == 0 && !ended.has_pending_commits();

@@ -47,6 +47,7 @@ mod way;
 
 pub use attach::Socket;
 pub use by_turn::HeldTurn;
+pub use by_turn::TurnSelection;
 pub use covering::look_through;
 pub use covers::Covers;
 pub use docker::DEFAULT_IMAGE;

@@ -51,6 +51,9 @@ pub struct Options {
     /// are accepted, and those of `podbay chat`, which knows no review, as with `turn`; `turn`,
     /// into the project at the end of each turn.
     pub changes: Changes,
+    /// The same for chats alone: `turn`; `review`, where you see what a turn changed before any of
+    /// it is applied; `live`. Not set: `live` where `changes` says so, else `turn`.
+    pub chat_changes: Option<Changes>,
     /// How long the sandbox of `podbay up` stays without anybody using it.
     pub lease: Seconds,
     /// How long a sandbox may take to start.
@@ -144,6 +147,7 @@ impl Default for Options {
             look_ms: 300,
             auto_run: READ_ONLY.map(ToOwned::to_owned).to_vec(),
             changes: Changes::Review,
+            chat_changes: None,
             lease: Seconds::minutes(30),
             start_timeout: Seconds::new(30),
             grace: Seconds::new(2),

@@ -137,7 +137,7 @@ pub const COMMANDS: &[Command] = &[
     command(
         "export",
         &[],
-        "[md|json] [PATH]",
+        "[md|html|json] [PATH]",
         "write the session to a file",
     ),
     command("config", &[], "", "show the settings that hold"),

@@ -32,6 +32,7 @@ mod every_kind;
 mod everyday;
 mod file_tools;
 mod filter;
+mod first_start;
 mod gate;
 mod given_up;
 mod help;

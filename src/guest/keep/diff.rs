@@ -236,7 +236,7 @@ fn path_diff(
 
 /// Returns bytes as text. Bytes that are not UTF-8 become escapes, so that they differ from each
 /// other.
-fn readable(bytes: &[u8]) -> String {
+pub(super) fn readable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -248,7 +248,7 @@ fn readable(bytes: &[u8]) -> String {
 }
 
 /// Returns what is compared: the content of a file, or the target of a link.
-fn content(store: &Store, node: Option<&Node>) -> Result<Vec<u8>, Error> {
+pub(super) fn content(store: &Store, node: Option<&Node>) -> Result<Vec<u8>, Error> {
     match node {
         Some(Node::File { object, .. }) => store.get(object),
         Some(Node::Link { target }) => Ok(target.as_bytes().to_vec()),

@@ -71,6 +71,10 @@ pub enum Error {
     Redirected { name: String, path: BytesPath },
     #[error("cannot select by `{pattern}`: {problem}")]
     Pattern { pattern: BytesPath, problem: String },
+    #[error(
+        "{path}: its changes are no longer those that were shown, so no hunk of it is taken; look at them again"
+    )]
+    Hunks { path: BytesPath },
 }
 
 fn remedy(errno: Errno) -> &'static str {

@@ -94,6 +94,7 @@ fn a_five_gigabyte_sparse_file_is_copied_with_holes_and_its_changes_named() {
         merge: false,
         with_auto_run: false,
         auto_run: &[],
+        hunks: &[],
     };
     let done = review::apply(
         &project,

@@ -9,6 +9,7 @@ mod applied_paths;
 mod interrupted;
 mod open_review;
 mod overlay_check;
+mod partial;
 mod project_copy;
 mod record;
 mod redirected_folders;
@@ -65,6 +66,7 @@ use podbay_wire::keep::ReviewApplied;
 use podbay_wire::keep::ReviewBegan;
 use podbay_wire::keep::ReviewDifference;
 use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::TakenHunks;
 
 /// What of a review is to be applied, and how.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +75,8 @@ pub struct ApplySelection<'a> {
     pub merge: bool,
     pub with_auto_run: bool,
     pub auto_run: &'a [String],
+    /// Files of which only some hunks are applied.
+    pub hunks: &'a [TakenHunks],
 }
 
 /// The parts of a session's work that the keeper can see.
@@ -147,12 +151,14 @@ pub fn order(
             merge,
             with_auto_run,
             auto_run,
+            hunks,
         } => {
             let wanted = ApplySelection {
                 only,
                 merge: *merge,
                 with_auto_run: *with_auto_run,
                 auto_run,
+                hunks,
             };
             ReviewAnswer::Applied(Box::new(apply(project, seen, state, name, wanted)?))
         }
@@ -246,6 +252,7 @@ fn begin_in(
     let (is_cut_short, not_of_it, taken, taken_from, git, place) = <_>::default();
     let (is_open, by_turn, waiting, restores) =
         (true, matches!(by_turn, ByTurn::Yes { .. }), None, false);
+    let partly = Vec::new();
     ReviewRecord {
         name,
         words,
@@ -262,6 +269,7 @@ fn begin_in(
         place,
         taken,
         taken_from,
+        partly,
     }
     .save(state)?;
     Ok(ReviewBegan {
@@ -302,7 +310,7 @@ fn end_in(
     let auto_run = work.auto_run(auto_run)?;
     Ok(PendingChanges {
         git,
-        ..summary::pending(&rest, &difference, &auto_run)
+        ..summary::pending(project, &rest, &difference, &auto_run)
     })
 }
 
@@ -344,7 +352,7 @@ pub fn difference(
     } else {
         unified(&work.store, &rest, MOST_DIFF)?
     };
-    let pending = summary::pending(&rest, &difference, &work.auto_run(auto_run)?);
+    let pending = summary::pending(project, &rest, &difference, &work.auto_run(auto_run)?);
     let review = work.record.told(Some(count(&rest)));
     let Diff {
         text,
@@ -397,15 +405,20 @@ fn apply_from(
         InterruptedApply::Finished(resumed) => resumed.map(|applied| *applied),
     };
     // Refused before a turn is begun for it.
-    drop(OpenReview::with(store()?, project, seen, state, name, false)?.chosen(wanted)?);
+    {
+        let mut work = OpenReview::with(store()?, project, seen, state, name, false)?;
+        let mut chosen = work.chosen(wanted)?.changes;
+        partial::take_hunks(&mut work.store, &mut chosen, wanted.hunks)?;
+    }
     undo::begin_review(project, state, name)?;
     let mut work = OpenReview::with(store()?, project, seen, state, name, false)?;
     let ChosenChanges {
-        changes: chosen,
+        changes: mut chosen,
         left,
         mut may_run,
     } = work.chosen(wanted)?;
-    let (from, to) = (work.record.base, work.record.after());
+    let from = work.record.base;
+    let to = work.take_hunks(&mut chosen, wanted.hunks)?;
     let purpose = Purpose::Review {
         name: name.to_owned(),
     };

@@ -510,6 +510,7 @@ mod tests {
             merge: false,
             with_auto_run: false,
             auto_run: Vec::new(),
+            hunks: Vec::new(),
         };
         let make = || {
             places

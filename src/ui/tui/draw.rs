@@ -38,6 +38,9 @@ impl Screen {
         if width == 0 || height == 0 {
             return;
         }
+        if let Some(page) = &mut self.over {
+            return page.draw(frame, self.theme);
+        }
         for modal in self.modals.iter_mut().take(1) {
             modal.shown.get_or_insert(now);
         }

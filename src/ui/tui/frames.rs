@@ -128,7 +128,7 @@ impl Stage {
     }
 
     #[track_caller]
-    fn check(&mut self, name: &str) {
+    pub(super) fn check(&mut self, name: &str) {
         for (width, height) in [(80, 24), (140, 45), (40, 12)] {
             let frame = self.frame(width, height);
             insta::assert_snapshot!(format!("{name}_{width}x{height}"), frame);

@@ -13,9 +13,16 @@ use podbay_event::Answered;
 use podbay_event::Event;
 
 use super::modal::Ask;
+use super::page::Page;
+use super::review::Review;
+use super::review::ReviewChoice;
+use super::review::ReviewView;
 use super::run;
 use super::run::Input;
 use super::screen::Told;
+use super::start::Start;
+use super::start::StartChoice;
+use super::start::StartView;
 use super::status::Facts;
 use super::theme::Theme;
 use super::transcript::Tone;
@@ -159,6 +166,26 @@ impl Tui {
             answer,
         }));
         answered.await.ok()
+    }
+
+    /// Shows what is pending, on the whole screen, until the user has decided.
+    pub async fn review(&self, view: ReviewView) -> ReviewChoice {
+        let (answer, answered) = oneshot::channel();
+        self.tell(Told::Page(Page::Review {
+            review: Box::new(Review::new(view)),
+            answer,
+        }));
+        answered.await.unwrap_or(ReviewChoice::Quit)
+    }
+
+    /// Asks the questions of the first start; `None`: they are not answered.
+    pub async fn first_start(&self, view: StartView) -> Option<StartChoice> {
+        let (answer, answered) = oneshot::channel();
+        self.tell(Told::Page(Page::Start {
+            start: Box::new(Start::new(view)),
+            answer,
+        }));
+        answered.await.ok().flatten()
     }
 
     /// Gives the terminal back.

@@ -24,6 +24,10 @@ impl Screen {
     /// Takes a paste; it is one message, whatever it holds.
     pub(super) fn paste(&mut self, text: &str, now: Instant) {
         self.typed = Some(now);
+        if let Some(page) = &mut self.over {
+            page.paste(text);
+            return;
+        }
         if let Some(modal) = self.modals.front_mut()
             && modal.paste(text)
         {
@@ -42,6 +46,10 @@ impl Screen {
         }
         if is_control && key.code == KeyCode::Char('l') {
             return vec![Effect::Redraw];
+        }
+        if let Some(page) = self.over.take() {
+            self.over = page.key(key);
+            return Vec::new();
         }
         // A question that nobody could have read yet gets no answer: the key goes where it was
         // meant to go. Ctrl-C always stops.

@@ -12,12 +12,16 @@ mod keys;
 mod markdown;
 mod modal;
 mod notify;
+mod page;
 mod panel;
 mod popup;
 mod prose;
+mod review;
+mod review_frame;
 mod run;
 mod screen;
 mod search;
+mod start;
 mod status;
 mod terminal;
 mod theme;
@@ -26,10 +30,18 @@ mod wrap;
 
 #[cfg(test)]
 mod frames;
+#[cfg(test)]
+mod page_frames;
 
 pub use handle::OnCommand;
 pub use handle::Tui;
+pub use review::ReviewChoice;
+pub use review::ReviewFile;
+pub use review::ReviewView;
 pub use screen::Screen;
+pub use start::StartChoice;
+pub use start::StartOption;
+pub use start::StartView;
 pub use status::Facts;
 pub use terminal::restore;
 pub use theme::Theme;

@@ -10,7 +10,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 impl Screen {
     pub(super) fn has_modal(&self) -> bool {
-        !self.modals.is_empty()
+        !self.modals.is_empty() || self.over.is_some()
     }
 
     pub(super) fn set_focus(&mut self, has_focus: bool) {

@@ -16,6 +16,7 @@ use podbay_event::git_taken;
 use super::editor::Editor;
 use super::modal::Ask;
 use super::modal::Modal;
+use super::page::Page;
 use super::panel::Panel;
 use super::popup::Popup;
 use super::search::Search;
@@ -68,6 +69,8 @@ pub(super) enum Told {
     Copy(String),
     /// Text for the editor.
     Prefill(String),
+    /// What has the whole screen until it is answered.
+    Page(Page),
     Suspend,
     Close,
 }
@@ -79,6 +82,8 @@ pub struct Screen {
     pub(super) editor: Editor,
     pub(super) queue: VecDeque<String>,
     pub(super) modals: VecDeque<Modal>,
+    /// What has the whole screen.
+    pub(super) over: Option<Page>,
     pub(super) working: Option<Working>,
     pub(super) status: Status,
     pub(super) popup: Option<Popup>,
@@ -116,6 +121,7 @@ impl Screen {
             editor: Editor::default(),
             queue: VecDeque::new(),
             modals: VecDeque::new(),
+            over: None,
             working: None,
             status: Status {
                 facts,
@@ -177,6 +183,7 @@ impl Screen {
             Told::ToggleThinking => self.transcript.toggle_thinking(),
             Told::Copy(text) => return vec![Effect::Copy(text)],
             Told::Prefill(words) => self.editor.set(&words),
+            Told::Page(page) => self.over = Some(page),
             Told::Suspend => return vec![Effect::Suspend],
             Told::Close => self.is_closed = true,
         }
@@ -196,6 +203,9 @@ impl Screen {
     pub(super) fn tick(&mut self, now: Instant) {
         if self.hint.as_ref().is_some_and(|(_, until)| *until <= now) {
             self.hint = None;
+        }
+        if self.over.as_ref().is_some_and(Page::is_withdrawn) {
+            self.over = None;
         }
         while self.modals.front().is_some_and(Modal::is_withdrawn) {
             self.modals.pop_front();

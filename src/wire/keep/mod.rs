@@ -76,6 +76,7 @@ pub use self::review::ReviewDifference;
 pub use self::review::ReviewOrder;
 pub use self::review::ReviewedPath;
 pub use self::review::ReviewedTurn;
+pub use self::review::TakenHunks;
 pub use self::review::TurnFate;
 pub use self::review::git_of_review;
 pub use self::review::name_of_review;

@@ -54,6 +54,9 @@ pub enum ReviewOrder {
         with_auto_run: bool,
         /// Patterns of such files besides the built-in ones.
         auto_run: Vec<String>,
+        /// Files of which only some hunks are applied.
+        #[serde(default)]
+        hunks: Vec<TakenHunks>,
     },
     /// Its git work was imported; paths may still be pending.
     GitTaken { name: String },
@@ -99,6 +102,8 @@ pub enum TurnFate {
     Drop,
     /// They are only counted as pending, and the turn continues.
     Count,
+    /// All that is pending is shown, and the turn continues.
+    Show,
 }
 
 /// The end of a turn that is applied.
@@ -117,6 +122,22 @@ pub struct EndOfTurn {
     pub with_auto_run: bool,
     /// Patterns of such files besides the built-in ones.
     pub auto_run: Vec<String>,
+    /// Paths that are applied; all if there are none.
+    #[serde(default)]
+    pub only: Vec<BytesPath>,
+    /// Files of which only some hunks are applied.
+    #[serde(default)]
+    pub hunks: Vec<TakenHunks>,
+}
+
+/// The hunks of a file that are applied; its others stay pending.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenHunks {
+    pub path: BytesPath,
+    /// How many hunks its unified diff had when it was shown.
+    pub n_hunks: u32,
+    /// Those that are applied, counted from 0, in order.
+    pub taken: Vec<u32>,
 }
 
 /// Returns the git session id for a review's session: a session has only one review at a time.
@@ -205,6 +226,9 @@ pub struct PendingChanges {
     /// Whether there may be others: hooks or git config name more than is examined.
     #[serde(default)]
     pub is_may_run_cut: bool,
+    /// Those that another program changed in the project since.
+    #[serde(default)]
+    pub conflicts: NamedList<BytesPath>,
     /// The session's git work.
     pub git: PendingGit,
 }
@@ -268,6 +292,9 @@ pub struct ReviewedTurn {
     pub resumed: Option<ApplyOutcome>,
     /// Number of paths that are still pending, such as those that were changed on both sides.
     pub n_left: u64,
+    /// A unified diff of what is pending, where it was to be shown.
+    #[serde(default)]
+    pub text: String,
 }
 
 impl ReviewedTurn {
@@ -279,7 +306,7 @@ impl ReviewedTurn {
                 !turn.keeps_view && self.n_left == 0 && !self.came.changes.is_empty()
             }
             TurnFate::Drop => true,
-            TurnFate::Count => false,
+            TurnFate::Count | TurnFate::Show => false,
         }
     }
 }

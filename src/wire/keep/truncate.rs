@@ -148,6 +148,7 @@ impl PendingChanges {
         self.may_run.fit(allowance);
         self.git.fit(allowance);
         self.changes.fit(allowance);
+        self.conflicts.fit(allowance);
     }
 }
 

@@ -64,6 +64,7 @@ mod review;
 mod review_large;
 mod reviewed_git;
 mod reviewed_lures;
+mod screen;
 mod second;
 mod second_engine;
 mod secrets;

@@ -251,10 +251,13 @@ fn a_run_holds_its_changes_back_unless_it_is_told_otherwise() {
         .expect(2)
         .says(&["here changes are live"]);
     run(env
-        .here(&["chat", "--changes", "review"])
+        .here(&["chat", "--apply"])
         .env_remove("PODBAY_SANDBOX_CHANGES"))
     .expect(2)
     .says(&["turn by turn"]);
+    run(&mut env.here(&["review"]))
+        .expect(2)
+        .says(&["no terminal", "podbay review diff"]);
     review(&env, &["discard"]).expect(0);
     env.assert_no_container();
 }

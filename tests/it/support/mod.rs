@@ -5,6 +5,7 @@ pub(crate) mod desk;
 pub(crate) mod engine_proxy;
 pub(crate) mod guest;
 pub(crate) mod probe;
+pub(crate) mod screen;
 pub(crate) mod scripted_model;
 pub(crate) mod terminal;
 pub(crate) mod test_env;

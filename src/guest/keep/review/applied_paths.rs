@@ -44,6 +44,7 @@ pub(super) fn take(
         .drain(..)
         .map(|taken| (taken.path.clone(), taken))
         .collect();
+    let partly: BTreeMap<BytesPath, Node> = record.partly.drain(..).collect();
     for applied in &journal.changes {
         let here = PathEntry::at(project, applied.path.as_bytes(), NameCheck::Plain);
         let Some(here) = here
@@ -58,7 +59,10 @@ pub(super) fn take(
             applied.after.clone()
         };
         let (before, wanted) = match (all.get(&applied.path), taken.get(&applied.path)) {
-            (Some(change), _) => (change.before.clone(), change.after.clone()),
+            (Some(change), _) => {
+                let part = partly.get(&applied.path).cloned();
+                (change.before.clone(), part.or(change.after.clone()))
+            }
             // The session changed it back to the first state.
             (None, Some(taken)) => (taken.before.clone(), taken.before.clone()),
             (None, None) => continue,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::applied_paths::AppliedPath;
 use crate::keep::Error;
+use crate::keep::Node;
 use crate::keep::ObjectId;
 use crate::keep::StateFolder;
 use podbay_wire::BytesPath;
@@ -51,6 +52,9 @@ pub(super) struct ReviewRecord {
     /// Paths that are applied already, sorted.
     #[serde(default)]
     pub(super) taken: Vec<AppliedPath>,
+    /// Paths that are being applied in part, with the state that they get, sorted.
+    #[serde(default)]
+    pub(super) partly: Vec<(BytesPath, Node)>,
     /// The copy when those were applied.
     #[serde(default)]
     pub(super) taken_from: BTreeSet<ObjectId>,

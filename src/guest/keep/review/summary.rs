@@ -1,10 +1,16 @@
 use std::collections::BTreeSet;
 
 use crate::keep::Diff;
+use crate::keep::Node;
+use crate::keep::Project;
 use crate::keep::auto_run::AutoRun;
 use crate::keep::auto_run::ChangedPath;
 use crate::keep::compare::Change;
 use crate::keep::compare::path_changes;
+use crate::keep::node::are_alike;
+use crate::keep::path_entry::NameCheck;
+use crate::keep::path_entry::PathEntry;
+use crate::keep::plan;
 use podbay_wire::keep::ChangeKind;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::LineCount;
@@ -50,11 +56,32 @@ fn folders_above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     memchr::memchr_iter(b'/', path).map(|at| &path[..at])
 }
 
+/// Whether the project has neither the state before a change nor the one after it. What cannot be
+/// looked at is found out when it is applied.
+fn is_conflict(project: &Project, change: &Change) -> bool {
+    let is_known = |node: Option<&Node>| !matches!(node, Some(Node::Unkept { .. }));
+    let Ok(look) = PathEntry::at(project, change.path.as_bytes(), NameCheck::Plain) else {
+        return false;
+    };
+    let here = look.found.node();
+    is_known(here.as_ref())
+        && is_known(change.before.as_ref())
+        && !are_alike(here.as_ref(), change.before.as_ref())
+        && !plan::is_done(change, here.as_ref())
+}
+
 /// Summarizes changes, with the lines that their unified diff adds and removes.
-pub(super) fn pending(changes: &[Change], difference: &Diff, auto_run: &AutoRun) -> PendingChanges {
+pub(super) fn pending(
+    project: &Project,
+    changes: &[Change],
+    difference: &Diff,
+    auto_run: &AutoRun,
+) -> PendingChanges {
     let may_run = auto_run.named(changes.iter().map(ChangedPath::from));
+    let conflicts = changes.iter().filter(|change| is_conflict(project, change));
     let mut pending = PendingChanges {
         may_run,
+        conflicts: conflicts.map(|change| change.path.clone()).collect(),
         is_may_run_cut: auto_run.is_cut(),
         ..PendingChanges::default()
     };

@@ -2,6 +2,7 @@ mod applied_paths;
 mod full_disk;
 mod git_obeyed;
 mod left_out;
+mod partial;
 mod turn_apply;
 mod uncaptured;
 
@@ -86,6 +87,7 @@ impl ReviewScene {
             merge,
             with_auto_run,
             auto_run: &auto_run,
+            hunks: &[],
         };
         apply(
             &self.scene.project(),
@@ -191,6 +193,7 @@ fn a_selected_path_may_be_spelled_in_any_way() {
             merge: false,
             with_auto_run: false,
             auto_run: &[],
+            hunks: &[],
         };
         let refused = apply(
             &held.scene.project(),
@@ -397,6 +400,7 @@ fn selecting_an_unchanged_path_is_an_error() {
             merge: false,
             with_auto_run: false,
             auto_run: &[],
+            hunks: &[],
         };
         let refused = apply(
             &held.scene.project(),

@@ -20,6 +20,7 @@ use super::count;
 use super::finish_interrupted;
 use super::interrupted::refuse_if_stopped;
 use super::open_review::cache_of_layer;
+use super::partial;
 use super::pin_of;
 use super::summary;
 use crate::keep::Change;
@@ -49,6 +50,7 @@ use crate::keep::snapshot_edit::edited;
 use crate::keep::undo;
 use crate::root::split;
 use podbay_wire::BytesPath;
+use podbay_wire::keep::ApplyOutcome;
 use podbay_wire::keep::EndOfTurn;
 use podbay_wire::keep::PendingChanges;
 use podbay_wire::keep::PendingGit;
@@ -99,14 +101,18 @@ pub(super) fn apply_turn(
             ..ReviewedTurn::default()
         });
     }
+    if turn.fate == TurnFate::Show {
+        return shown(project, &work, turn, resumed);
+    }
     let wanted = ApplySelection {
-        only: &[],
+        only: &turn.only,
         merge: false,
         with_auto_run: turn.with_auto_run || is_accepted,
         auto_run: &turn.auto_run,
+        hunks: &turn.hunks,
     };
     let ChosenChanges {
-        changes: chosen,
+        changes: mut chosen,
         left,
         ..
     } = work.chosen(wanted)?;
@@ -123,7 +129,11 @@ pub(super) fn apply_turn(
             base,
         )?;
         is_begun = true;
-        let (from, to) = (base, work.record.after());
+        let partial = partial::take_hunks(&mut work.store, &mut chosen, &turn.hunks)?;
+        let (from, to) = (
+            base,
+            edited(&mut work.store, &work.record.after(), &partial)?,
+        );
         let purpose = Purpose::Review {
             name: name.to_owned(),
         };
@@ -174,7 +184,7 @@ pub(super) fn apply_turn(
     let difference = unified(&work.store, &came, MOST_DIFF)?;
     let came = PendingChanges {
         git: work.record.git.clone(),
-        ..summary::pending(&came, &difference, &work.auto_run(&turn.auto_run)?)
+        ..summary::pending(project, &came, &difference, &work.auto_run(&turn.auto_run)?)
     };
     // The session continues from there, also in a new overlay: that may show what was there before
     // the user changed it, as long as the kernel caches that.
@@ -187,6 +197,30 @@ pub(super) fn apply_turn(
         applied,
         resumed,
         n_left,
+        text: String::new(),
+    })
+}
+
+/// Returns all that is pending, with its diff.
+fn shown(
+    project: &Project,
+    work: &OpenReview<'_>,
+    turn: &EndOfTurn,
+    resumed: Option<ApplyOutcome>,
+) -> Result<ReviewedTurn, Error> {
+    let rest = work.rest()?;
+    let difference = unified(&work.store, &rest, MOST_DIFF)?;
+    let auto_run = work.auto_run(&turn.auto_run)?;
+    let came = PendingChanges {
+        git: work.record.git.clone(),
+        ..summary::pending(project, &rest, &difference, &auto_run)
+    };
+    Ok(ReviewedTurn {
+        came,
+        resumed,
+        n_left: count(&rest),
+        text: difference.text,
+        ..ReviewedTurn::default()
     })
 }
 

@@ -167,6 +167,7 @@ fn paths_applied_by_a_killed_keeper_count_as_applied() {
             merge: false,
             with_auto_run: false,
             auto_run: &[],
+            hunks: &[],
         };
         let ChosenChanges {
             changes: chosen, ..

@@ -2,6 +2,7 @@ use super::*;
 use crate::keep::overlay::testing::OverlayScene;
 use podbay_wire::keep::EndOfTurn;
 use podbay_wire::keep::ReviewedTurn;
+use podbay_wire::keep::TakenHunks;
 use podbay_wire::keep::TurnFate;
 
 /// The kind of the session's copy: an overlay, or a complete copy.
@@ -89,8 +90,20 @@ impl TurnScene {
     }
 
     fn end_as(&self, fate: TurnFate, keeps_view: bool) -> ReviewedTurn {
+        self.end_with(fate, keeps_view, &[], Vec::new())
+    }
+
+    fn end_with(
+        &self,
+        fate: TurnFate,
+        keeps_view: bool,
+        only: &[&str],
+        hunks: Vec<TakenHunks>,
+    ) -> ReviewedTurn {
         let turn = EndOfTurn {
             fate,
+            only: only.iter().map(|&path| path.into()).collect(),
+            hunks,
             n_turn: self.n_turn,
             words: format!("turn {}", self.n_turn),
             keeps_view,
@@ -144,6 +157,55 @@ fn scene() -> Scene {
 
 fn came(ended: &ReviewedTurn) -> Vec<String> {
     told(&ended.came)
+}
+
+#[test]
+fn a_turn_is_shown_before_it_is_applied_and_may_be_applied_in_part() {
+    let lines = |changed: &[usize]| -> String {
+        let line = |n: usize| {
+            if changed.contains(&n) {
+                format!("new {n}\n")
+            } else {
+                format!("{n}\n")
+            }
+        };
+        (1..=30).map(line).collect()
+    };
+    let mut session = TurnScene::begin_on_whole_copy();
+    session.turn();
+    session.write("long.txt", &lines(&[]));
+    session.end(true);
+    session.turn();
+    session.write("long.txt", &lines(&[3, 28]));
+    session.write("other.txt", "made\n");
+    let shown = session.end_as(TurnFate::Show, true);
+    assert_eq!((shown.n_left, shown.came.changes.n), (2, 2));
+    assert!(
+        shown.text.contains("+new 3\n") && shown.text.contains("+made\n"),
+        "{}",
+        shown.text
+    );
+    assert_eq!(
+        session.in_project("long.txt"),
+        lines(&[]),
+        "nothing is applied"
+    );
+    let hunks = TakenHunks {
+        path: "long.txt".into(),
+        n_hunks: 2,
+        taken: vec![1],
+    };
+    let ended = session.end_with(TurnFate::Keep, true, &["long.txt"], vec![hunks]);
+    assert_eq!((ended.n_left, ended.came.changes.n), (2, 1));
+    assert_eq!(session.in_project("long.txt"), lines(&[28]));
+    let shown = session.end_as(TurnFate::Show, true);
+    assert!(
+        shown.text.contains("+new 3\n") && !shown.text.contains("+new 28\n"),
+        "{}",
+        shown.text
+    );
+    assert_eq!(session.end(true).n_left, 0);
+    assert_eq!(session.in_project("long.txt"), lines(&[3, 28]));
 }
 
 #[test]
@@ -493,6 +555,7 @@ fn a_killed_apply_finished_by_another_session_leaves_nothing_pending() {
             merge: false,
             with_auto_run: false,
             auto_run: &[],
+            hunks: &[],
         };
         let ChosenChanges {
             changes: chosen, ..

@@ -88,6 +88,7 @@ impl ReviewScene {
             merge: false,
             with_auto_run: false,
             auto_run: &[],
+            hunks: &[],
         };
         apply(
             &self.scene.project(),
@@ -411,6 +412,7 @@ fn files_without_room_in_the_store_are_reported_and_copied() {
         merge: false,
         with_auto_run: false,
         auto_run: &[],
+        hunks: &[],
     };
     // The copy is gone, which is reported.
     let done = apply_from(
@@ -485,6 +487,7 @@ fn a_full_disk_is_reported_again_and_the_rest_applied_later() {
         merge: false,
         with_auto_run: false,
         auto_run: &[],
+        hunks: &[],
     };
     let other = apply(
         &held.scene.project(),

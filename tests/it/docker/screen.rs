@@ -1,0 +1,237 @@
+//! Whole chats and reviews on a screen, as a user has them.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+use std::time::Duration;
+
+use super::review::held_back;
+use super::review::volumes;
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
+use crate::support::screen::Screen;
+use crate::support::scripted_model::Running;
+use crate::support::test_env::within;
+
+fn chat(env: &TestBox, model: &Running, more: &[&str]) -> Screen {
+    let mut command = env.here(&["chat", "--endpoint", &model.endpoint()]);
+    command
+        .args(["--model", "scripted"])
+        .args(more)
+        .env_remove("PODBAY_SANDBOX_CHANGES");
+    Screen::start(&command)
+}
+
+/// Returns the session that the last line on the terminal names.
+fn session(screen: &str) -> String {
+    let at = screen.find("--resume ").expect("it is named") + "--resume ".len();
+    screen[at..]
+        .split_whitespace()
+        .next()
+        .expect("an id")
+        .to_owned()
+}
+
+/// Issue 33. It takes as long as a chat of four turns with an engine does.
+#[test]
+fn a_whole_chat_on_a_screen_and_the_terminal_is_as_it_was() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("app.txt", "one\n");
+    let model = ScriptedModel::new()
+        .thinks("The user wants two lines.")
+        .calls("bash", json!({"command": "echo two >> app.txt"}))
+        .says("First.")
+        .stall(Duration::from_secs(120))
+        .says("Third.")
+        .start_blocking();
+    let mut screen = chat(&env, &model, &["--mode", "ask"]);
+    screen.sees("type a task");
+    // A paste is one message, however long it is.
+    let paste: String = (0..214).map(|n| format!("line {n}\n")).collect();
+    screen.types(&format!("\x1b[200~{paste}\x1b[201~"));
+    screen.sees("[pasted 214 lines]");
+    screen.types("\x15");
+    screen.loses("[pasted");
+    // Completion of commands, and of files once the sandbox has named them.
+    screen.types("/res");
+    screen.sees("continue an earlier session");
+    screen.types("\t");
+    screen.sees("› /resume");
+    screen.types("\x15");
+    screen.sees("list keys and commands");
+    screen.types("read @ap");
+    screen.sees("@app.txt");
+    screen.types("\t");
+    screen.sees("› read @app.txt");
+    screen.types("\x15");
+    // A turn: thoughts are shown and hidden by a key, a question is answered by one.
+    screen.types("work\r");
+    screen.sees("y once");
+    screen.answers("y");
+    screen.sees("First.");
+    screen.sees("1 file, +1 −0");
+    assert_eq!(env.read("app.txt"), "one\ntwo\n");
+    screen.loses("The user wants two lines.");
+    screen.types("\x0f");
+    screen.sees("The user wants two lines.");
+    screen.types("\x0f");
+    screen.loses("The user wants two lines.");
+    // What is typed meanwhile waits, and is sent when the turn was stopped.
+    screen.types("wait\r");
+    screen.sees("esc to interrupt");
+    assert!(
+        within(Duration::from_secs(30), || model.requests().len() == 3),
+        "the model is asked"
+    );
+    screen.types("later\r");
+    screen.sees("queued: later");
+    screen.types("\x1b");
+    screen.sees("interrupted");
+    screen.sees("Third.");
+    screen.resize(12, 40);
+    screen.sees("Third.");
+    screen.types("abc");
+    screen.sees("› abc");
+    screen.types("\x15");
+    screen.resize(24, 80);
+    screen.sees("scripted");
+    screen.types("/undo\r");
+    assert!(
+        within(Duration::from_secs(30), || env.read("app.txt") == "one\n"),
+        "{}",
+        screen.text()
+    );
+    screen.types("/quit\r");
+    let (code, left) = screen.ends();
+    assert_eq!(code, 0, "{left}");
+    let session = session(&left);
+
+    // Resumed, it shows what was said; a signal leaves the terminal as it was, too.
+    let model = ScriptedModel::new().start_blocking();
+    let screen = chat(&env, &model, &["--resume", &session]);
+    screen.sees("Third.");
+    screen.sees("type a task");
+    screen.signal(Signal::SIGTERM);
+    let (code, left) = screen.ends();
+    assert_eq!(code, 143, "{left}");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_review_on_a_screen_applies_the_hunks_that_were_taken() {
+    let Some(env) = TestBox::new() else { return };
+    let lines = |change: &[usize]| -> String {
+        let line = |n: usize| {
+            if change.contains(&n) {
+                format!("new {n}\n")
+            } else {
+                format!("{n}\n")
+            }
+        };
+        (1..=30).map(line).collect()
+    };
+    env.write("long.txt", lines(&[]));
+    held_back(
+        &env,
+        "sed -i 's/^3$/new 3/; s/^28$/new 28/' long.txt; echo a > made.txt; echo 'export A=1' > .envrc",
+        &[],
+    );
+    let start = || Screen::start(env.here(&["review"]).env_remove("PODBAY_SANDBOX_CHANGES"));
+    let mut screen = start();
+    let shown = screen.sees("enter applies");
+    assert!(
+        shown.contains("3 paths, +4 −2") && shown.contains("[ ] A .envrc"),
+        "{shown}"
+    );
+    screen.types("q");
+    let (code, left) = screen.ends();
+    assert_eq!(code, 0);
+    assert!(left.contains("still pending: podbay review --id"), "{left}");
+    // The paths are in order: .envrc, long.txt, made.txt.
+    let mut screen = start();
+    screen.sees("enter applies");
+    screen.types("\x1b[B");
+    screen.sees("+new 3");
+    screen.types("\t\x1b[B ");
+    screen.sees("[ ] @@ -25");
+    screen.types("\r");
+    screen.sees("Apply 2 of 3 paths, 2 stay pending");
+    screen.types("y");
+    let (code, left) = screen.ends();
+    assert_eq!(code, 0, "{left}");
+    assert_eq!(
+        (env.read("long.txt"), env.read("made.txt")),
+        (lines(&[3]), "a\n".to_owned())
+    );
+    assert!(!env.path(".envrc").exists());
+    let mut screen = start();
+    let shown = screen.sees("enter applies");
+    assert!(shown.contains("2 paths, +2 −1"), "{shown}");
+    screen.types("d");
+    screen.sees("y discards");
+    screen.types("y");
+    let (code, left) = screen.ends();
+    assert_eq!(code, 0, "{left}");
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}
+
+#[test]
+fn a_reviewed_chat_shows_each_turn_before_it_is_applied() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("app.txt", "one\n");
+    let model = ScriptedModel::new()
+        .calls(
+            "bash",
+            json!({"command": "echo two >> app.txt; echo made > made.txt"}),
+        )
+        .says("First.")
+        .calls(
+            "bash",
+            json!({"command": "cat app.txt made.txt; echo three >> app.txt"}),
+        )
+        .says("Second.")
+        .calls("bash", json!({"command": "echo four > four.txt"}))
+        .says("Third.")
+        .start_blocking();
+    let mut screen = chat(&env, &model, &["--mode", "auto", "--changes", "review"]);
+    screen.sees("type a task");
+    screen.types("one\r");
+    let shown = screen.sees("enter applies");
+    assert!(
+        shown.contains("2 paths, +2 −0") && shown.contains("+two"),
+        "{shown}"
+    );
+    assert_eq!(env.read("app.txt"), "one\n", "nothing is applied yet");
+    screen.types("q");
+    screen.sees("2 paths pending: /review decides on it.");
+    // The next turn sees what is pending, and both are decided on together.
+    screen.types("two\r");
+    screen.sees("+three");
+    let told = model.requests().last().expect("requests")["messages"].to_string();
+    assert!(told.contains("one\\ntwo\\nmade"), "{told}");
+    screen.types("\r");
+    screen.sees("Apply 2 of 2 paths?");
+    screen.types("y");
+    screen.sees("2 files, +3 −0");
+    assert_eq!(
+        (env.read("app.txt").as_str(), env.read("made.txt").as_str()),
+        ("one\ntwo\nthree\n", "made\n")
+    );
+    // What is not decided on stays pending when the chat ends.
+    screen.types("three\r");
+    screen.sees("+four");
+    screen.types("q");
+    screen.sees("1 path pending: /review decides on it.");
+    screen.types("/quit\r");
+    let (code, left) = screen.ends();
+    assert_eq!(code, 0, "{left}");
+    assert!(
+        left.contains("1 path pending: podbay review --id"),
+        "{left}"
+    );
+    assert!(!env.path("four.txt").exists());
+    super::review::review(&env, &["apply"]).expect(0);
+    assert_eq!(env.read("four.txt"), "four\n");
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}
