@@ -34,6 +34,7 @@ use super::hook::HookStop;
 use super::hook::Hooks;
 use super::host::CallResult;
 use super::host::Host;
+use super::no_network;
 use super::program_approval::ProgramAsker;
 use super::program_events::Refusals;
 use super::program_events::tell_of_background;
@@ -396,6 +397,14 @@ impl Pipeline {
         }
         for note in &hosts.notes {
             rendered.note(note);
+        }
+        // Where a host was denied, that says more.
+        if hosts.notes.is_empty()
+            && !rendered.ok
+            && matches!(output, Some(Output::Command(_)))
+            && let Some(hint) = no_network::hint(&rendered.body)
+        {
+            rendered.note(hint);
         }
         for note in notes
             .iter()

@@ -6,7 +6,6 @@ use super::dispatch::CommandOutput;
 use super::git_hint;
 use super::limit_message::limit_message;
 use super::mask_hint;
-use super::no_network;
 use super::omissions;
 use super::render_changed::render_changed;
 use super::render_changed::render_tree;
@@ -612,11 +611,7 @@ fn render_command(command: &CommandEnded, printed: &CommandOutput, options: &Opt
             if code != 0 || body.trim().is_empty() || !notes.is_empty() {
                 notes.push(format!("exit code {code}"));
             }
-            let hints = [
-                mask_hint::hint(&body),
-                git_hint::hint(&body),
-                no_network::hint(&body),
-            ];
+            let hints = [mask_hint::hint(&body), git_hint::hint(&body)];
             notes.extend(
                 hints
                     .into_iter()
