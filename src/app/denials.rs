@@ -184,6 +184,7 @@ mod tests {
                 bytes_received: 0,
                 duration_ms: 1,
                 times: 1,
+                program: None,
             })
         };
         let kinds = [

@@ -82,21 +82,22 @@ pub struct NetworkProposal {
     pub left: Vec<String>,
 }
 
-/// Proposes rules for hosts and ports: a preset where they are of one, else each by itself.
+/// Proposes rules for hosts and ports: a preset where they are of one, else each by itself. Port 0
+/// is that of a name of which no more is known.
 pub fn propose_network_rules(denied: &[(String, u16)]) -> NetworkProposal {
     let mut proposal = NetworkProposal::default();
     for (host, port) in denied {
-        let is_usual = [80, 443].contains(port);
+        let is_usual = [0, 80, 443].contains(port);
         let is_of = |preset: &&Preset| is_usual && preset.hosts.contains(host);
         let rule = match podbay_sandbox::presets().iter().find(is_of) {
             Some(preset) => format!("@{}", preset.name),
             None if is_usual => host.clone(),
             None => format!("{host}:{port}"),
         };
-        let (list, words) = if check_network_rule(&rule).is_ok() {
-            (&mut proposal.rules, rule)
-        } else {
-            (&mut proposal.left, format!("{host}:{port}"))
+        let (list, words) = match port {
+            _ if check_network_rule(&rule).is_ok() => (&mut proposal.rules, rule),
+            0 => (&mut proposal.left, host.clone()),
+            _ => (&mut proposal.left, format!("{host}:{port}")),
         };
         if !list.contains(&words) {
             list.push(words);

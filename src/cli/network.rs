@@ -129,10 +129,14 @@ mod tests {
             attempt("git.example.com", 8443, false),
             attempt("known.example.com", 443, true),
             attempt("10.0.0.1", 80, false),
+            // Of which the address was asked for.
+            attempt("registry.npmjs.org", 0, false),
+            attempt("api.example.com", 0, false),
         ]);
         assert!(
-            said.contains("--allow-host @npm --allow-host git.example.com:8443\n")
-                && said.contains("allow = [\"@npm\", \"git.example.com:8443\"]")
+            said.contains(
+                "--allow-host @npm --allow-host git.example.com:8443 --allow-host api.example.com\n"
+            ) && said.contains("allow = [\"@npm\", \"git.example.com:8443\", \"api.example.com\"]")
                 && said.contains("10.0.0.1:80 was asked for, which no rule can allow")
                 && !said.contains("known"),
             "{said}"

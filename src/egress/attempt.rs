@@ -97,7 +97,12 @@ pub(crate) struct OpenAttempt {
 }
 
 impl OpenAttempt {
-    pub(crate) fn new(place: OwnedPermit<EgressAttempt>, activity: Arc<Activity>) -> Self {
+    /// `program`: the one that asked, where it is known.
+    pub(crate) fn new(
+        place: OwnedPermit<EgressAttempt>,
+        activity: Arc<Activity>,
+        program: Option<String>,
+    ) -> Self {
         let attempt = EgressAttempt {
             host: String::new(),
             port: 0,
@@ -108,6 +113,7 @@ impl OpenAttempt {
             bytes_sent: 0,
             bytes_received: 0,
             milliseconds: 0,
+            program,
         };
         let traffic = Traffic {
             sent: AtomicU64::new(0),
@@ -184,9 +190,10 @@ mod tests {
     async fn an_attempt_is_told_once_and_fits_its_line_whatever_is_in_it() {
         let (told, mut heard) = tokio::sync::mpsc::channel(1);
         let place = told.reserve_owned().await.expect("room");
-        let mut attempt = OpenAttempt::new(place, Activity::new());
         // Each letter takes six bytes in JSON.
         let long = "\u{1}".repeat(100_000);
+        let program = "\u{1}".repeat(crate::limits::PROGRAM);
+        let mut attempt = OpenAttempt::new(place, Activity::new(), Some(program));
         attempt.is_for(&"a".repeat(253), 443, EgressAccess::Tls);
         attempt.allow(EgressAccess::Tls, &long);
         attempt.traffic().count(Direction::ToServer, 7);

@@ -184,7 +184,7 @@ impl Opening {
 }
 
 /// Tells a client why its tunnel closes, in the language that it speaks.
-async fn refuse(mut client: UnixStream, grant: &Grant, reason: &NotCarried) {
+pub(crate) async fn refuse(mut client: UnixStream, grant: &Grant, reason: &NotCarried) {
     let text;
     let told: &[u8] = if reason.is_of_tls() {
         &ACCESS_DENIED

@@ -11,6 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::attempt::Activity;
 use super::attempt::OpenAttempt;
 use super::attempt::Traffic;
+use super::connection::Origin;
 use super::forward::Kept;
 use super::gateway::ENDING;
 use super::gateway::Shared;
@@ -25,6 +26,8 @@ pub(crate) const WITHDRAWN: &str = "cut: the rule that allowed it was withdrawn"
 pub(crate) struct Client {
     pub shared: Arc<Shared>,
     pub activity: Arc<Activity>,
+    /// Who asks, and for which host.
+    pub origin: Origin,
     refused: Refused,
     current: Mutex<Option<(Grant, Arc<Traffic>)>>,
     kept: Mutex<Option<Kept>>,
@@ -35,12 +38,14 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(
         shared: Arc<Shared>,
+        origin: Origin,
         refused: Refused,
         place: OwnedSemaphorePermit,
     ) -> Arc<Self> {
         Arc::new(Self {
             shared,
             activity: Activity::new(),
+            origin,
             refused,
             current: Mutex::default(),
             kept: Mutex::default(),

@@ -97,11 +97,12 @@ enum State {
 }
 
 impl Heads {
-    pub(crate) fn new(stream: UnixStream, limits: &Limits) -> Self {
+    /// `unread`: what was read of the stream already.
+    pub(crate) fn new(stream: UnixStream, unread: BytesMut, limits: &Limits) -> Self {
         Self {
             stream,
             state: State::Head,
-            unread: BytesMut::new(),
+            unread,
             late: Box::pin(tokio::time::sleep(limits.head_time)),
             is_timed: true,
             head_time: limits.head_time,

@@ -74,6 +74,9 @@ pub const ATTEMPTS: usize = 2 * 1024;
 /// Bytes of what a client wrote that are shown in an answer or an attempt.
 pub(crate) const SHOWN: usize = 100;
 
+/// Letters of the name of a program.
+pub(crate) const PROGRAM: usize = 64;
+
 /// Letters of a reason in an attempt; a rule with many ports is long, and what a resolver says may
 /// be.
 pub(crate) const REASON: usize = 500;

@@ -5,9 +5,12 @@
 //! [`host_name`] is the one form in which names are compared. [`limits`] has every bound.
 //!
 //! ```text
-//! gateway ── connection (one client) ── head (bounds, framing) ── target (which host) ─┬─ connect ── tls (the name in it) ── tunnel
-//!                                                                                      └─ forward ── websocket ── tunnel
-//! both ask grant (the rules in force) and then reach (resolve, look at the addresses, dial one of them); attempt tells how it ended
+//! gateway ── connection (one client) ── opening (what the guest says of it)
+//!              ├─ head (bounds, framing) ── target (which host) ─┬─ connect ── tls (the name in it) ── tunnel
+//!              │                                                 └─ forward ── websocket ── tunnel
+//!              ├─ direct (a program that knows nothing of proxies) ── tls ── tunnel, or head as above
+//!              └─ names (which ports of a name)
+//! all ask grant (the rules in force) and then reach (resolve, look at the addresses, dial one of them); attempt tells how it ended
 //! ```
 //!
 //! What the lines on standard input and output mean belongs to `wire`; containers, volumes and
@@ -19,6 +22,7 @@ mod attempt;
 mod body;
 mod connect;
 mod connection;
+mod direct;
 mod exchange;
 mod forward;
 mod gateway;
@@ -27,6 +31,8 @@ mod head;
 mod headers;
 pub mod host_name;
 pub mod limits;
+mod names;
+mod opening;
 mod reach;
 mod resolve;
 mod role;

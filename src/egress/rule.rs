@@ -177,6 +177,27 @@ impl Rules {
         })
     }
 
+    /// Returns the ports of a host of which some access is allowed, or why there is none.
+    pub fn ports_of(&self, host: &HostName) -> Result<BTreeSet<u16>, Reason<'_>> {
+        let of = |effect| {
+            let is_of = move |rule: &&Rule| rule.effect == effect && rule.is_of_host(host);
+            self.0.iter().filter(is_of)
+        };
+        let ports = |effect| -> BTreeSet<u16> {
+            of(effect)
+                .flat_map(|rule| rule.ports.iter().copied())
+                .collect()
+        };
+        let allowed = &ports(EgressEffect::Allow) - &ports(EgressEffect::Deny);
+        if !allowed.is_empty() {
+            return Ok(allowed);
+        }
+        Err(match of(EgressEffect::Deny).next() {
+            Some(rule) => Reason::Rule(&rule.text),
+            None => Reason::NoRule,
+        })
+    }
+
     /// Returns whether any request to a host could be allowed: only such a name is resolved.
     pub fn may_allow(&self, host: &HostName) -> bool {
         self.0

@@ -97,6 +97,24 @@ impl Target {
         Ok(target)
     }
 
+    /// Returns the same of a request to a server at which the client believes to be.
+    pub(crate) fn of_origin(parts: &Parts, host: &HostName, port: u16) -> Result<Self, NoTarget> {
+        let target = Self {
+            host: host.clone(),
+            port,
+            is_connect: false,
+        };
+        let checked = if parts.method == Method::CONNECT || parts.uri.authority().is_some() {
+            Err("it is asked for as if it were a proxy; the proxy is at `HTTP_PROXY`")
+        } else {
+            target.check_host_header(parts)
+        };
+        match checked {
+            Ok(()) => Ok(target),
+            Err(problem) => Err(refuse(host.as_str(), port, problem)),
+        }
+    }
+
     fn check_host_header(&self, parts: &Parts) -> Result<(), &'static str> {
         let mut headers = parts.headers.get_all(HOST).iter();
         let header = match (headers.next(), headers.next()) {

@@ -11,7 +11,7 @@ use super::limits::Limits;
 
 /// The kind of record and of message that TLS begins with, and the extension with which a client
 /// hides the name (RFC 9849).
-const HANDSHAKE: u8 = 22;
+pub(crate) const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 

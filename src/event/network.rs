@@ -25,6 +25,9 @@ pub struct NetworkAttempt {
     /// How often the session has seen the like of it by now: of many that are alike, not all are
     /// told.
     pub times: u64,
+    /// The program that asked, as the sandbox says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 impl NetworkAttempt {
@@ -40,12 +43,16 @@ impl NetworkAttempt {
             bytes_received: attempt.bytes_received,
             duration_ms: attempt.milliseconds,
             times,
+            program: attempt.program,
         }
     }
 
     /// Says it in a line.
     pub fn words(&self) -> String {
-        let place = self.place();
+        let place = match &self.program {
+            Some(program) => format!("{} ({program})", self.place()),
+            None => self.place(),
+        };
         let times = match self.times {
             1 => String::new(),
             times => format!(" ({times} times by now)"),

@@ -14,6 +14,7 @@ use super::cgroup::Cgroup;
 use super::disk::FreeSpace;
 use super::gate;
 use super::mounts;
+use super::network;
 use podbay_wire::BytesPath;
 use podbay_wire::message::DiskBegan;
 use podbay_wire::message::Facts;
@@ -65,6 +66,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
             .take(MAX_MOUNTS)
             .collect(),
         exec_gate: gate::probe_exec_gate(),
+        no_names: network::no_names().map(str::to_owned),
     }
 }
 

@@ -12,6 +12,7 @@ use podbay_wire::message::kept_free;
 pub(super) fn missing(spec: &Spec, facts: &Facts) -> Vec<String> {
     let mut warnings = compare(spec.memory(), spec.n_processes(), spec.millicores(), facts);
     warnings.extend(floor(spec.disk, facts));
+    warnings.extend(facts.no_names.as_deref().map(no_names));
     warnings
 }
 
@@ -27,6 +28,17 @@ pub(super) fn floor(asked: DiskLimits, facts: &Facts) -> Option<String> {
             ByteSize::new(kept).rounded()
         )
     })
+}
+
+fn no_names(problem: &str) -> String {
+    let problem: String = problem
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect();
+    format!(
+        "the sandbox has no name server ({problem}): programs that know nothing of proxies reach no host"
+    )
 }
 
 fn compare(memory: u64, n_processes: u32, millicores: u64, facts: &Facts) -> Vec<String> {

@@ -24,6 +24,61 @@ pub const MAX_RULES_LINE: usize = 1024 * 1024;
 /// its own.
 pub const MAX_ATTEMPT_LINE: usize = 16 * 1024;
 
+/// First byte of an [`EgressOpening`] on a connection to the role. No request begins with it.
+pub const OPENING: u8 = 0;
+
+/// Most bytes of an opening behind its first three.
+pub const MAX_OPENING: usize = 1024;
+
+/// Most ports of one name that the role tells.
+pub const MAX_NAME_PORTS: usize = 64;
+
+/// What the guest may say of a connection to the role before anything else: the byte [`OPENING`],
+/// the length in two bytes, and this as JSON. Whoever connects without it speaks HTTP to a proxy.
+///
+/// Commands of the sandbox can say the same, so that nothing in it allows anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EgressOpening {
+    pub purpose: EgressPurpose,
+    /// Name of the program that connected to the guest, where that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+/// What a connection to the role is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum EgressPurpose {
+    /// HTTP to a proxy.
+    Proxy,
+    /// The very bytes of a program that believes it is connected to this host.
+    Direct { host: String, port: u16 },
+    /// Which ports of a name may be reached: an [`EgressName`] as a line, then the end.
+    Name { host: String },
+}
+
+/// The answer about a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EgressName {
+    /// Empty: no rule allows the name.
+    pub ports: Vec<u16>,
+}
+
+impl EgressOpening {
+    /// Returns it as it is sent; nothing where it is too long.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let json = serde_json::to_vec(self).expect("plain data always has a JSON form");
+        let length = u16::try_from(json.len())
+            .ok()
+            .filter(|&length| usize::from(length) <= MAX_OPENING)?;
+        let mut bytes = vec![OPENING];
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(json);
+        Some(bytes)
+    }
+}
+
 /// What a rule does with a matching connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -125,6 +180,9 @@ pub struct EgressAttempt {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub milliseconds: u64,
+    /// The program that asked, as the sandbox says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// How a host was requested.
@@ -137,6 +195,8 @@ pub enum EgressAccess {
     Tls,
     /// A CONNECT that a rule permits to carry any protocol.
     Raw,
+    /// A question for the address of a name.
+    Name,
     /// A request that could not be parsed.
     Unknown,
 }
@@ -174,12 +234,28 @@ mod tests {
             bytes_sent: 0,
             bytes_received: 0,
             milliseconds: 3,
+            program: None,
         };
         let line = serde_json::to_string(&EgressEvent::Attempt(attempt)).expect("a line");
         assert_eq!(
             line,
             r#"{"type":"attempt","host":"a.example","port":443,"access":"tls","allowed":false,"because":"no rule allows this host","bytes_sent":0,"bytes_received":0,"milliseconds":3}"#
         );
+    }
+
+    #[test]
+    fn an_opening_has_a_length_and_a_bound() {
+        let opening = |host: &str| EgressOpening {
+            purpose: EgressPurpose::Name {
+                host: host.to_owned(),
+            },
+            program: Some("curl".to_owned()),
+        };
+        let bytes = opening("a.example").to_bytes().expect("it is short");
+        let json = br#"{"purpose":{"type":"name","host":"a.example"},"program":"curl"}"#;
+        assert_eq!(bytes[..3], [OPENING, 0, json.len() as u8]);
+        assert_eq!(&bytes[3..], json);
+        assert_eq!(opening(&"a".repeat(MAX_OPENING)).to_bytes(), None);
     }
 
     #[test]

@@ -198,6 +198,9 @@ pub struct Facts {
     /// Whether the guest sees the programs that a call starts.
     #[serde(default)]
     pub exec_gate: ExecGate,
+    /// Why programs that know nothing of proxies reach no host, where there may be a gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_names: Option<String>,
 }
 
 /// Whether the kernel asks the guest about each program that a call starts.

@@ -132,6 +132,7 @@ every_kind! {
             bytes_received: 1,
             duration_ms: 1,
             times: 2,
+            program: Some(bad()),
         }
     }
     TaskEnded { 0: TaskEnd { status: RunStatus::Completed, response: bad(), denied: vec![bad()] } }

@@ -12,6 +12,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use podbay_wire::EgressAttempt;
 use podbay_wire::EgressEffect;
+use podbay_wire::EgressName;
+use podbay_wire::EgressOpening;
+use podbay_wire::EgressPurpose;
 use podbay_wire::EgressRule;
 use podbay_wire::EgressUpstream;
 use tokio::io::AsyncReadExt;
@@ -186,6 +189,37 @@ impl TestGateway {
         UnixStream::connect(&self.socket)
             .await
             .expect("the gateway listens")
+    }
+
+    /// Connects as a guest does, for a program.
+    pub(super) async fn open_for(&self, purpose: EgressPurpose, program: &str) -> UnixStream {
+        let opening = EgressOpening {
+            purpose,
+            program: Some(program.to_owned()),
+        };
+        let mut stream = self.open().await;
+        let bytes = opening.to_bytes().expect("it is short");
+        stream.write_all(&bytes).await.expect("sent");
+        stream
+    }
+
+    /// Connects as a program that believes to be connected to a host.
+    pub(super) async fn open_direct(&self, host: &str, port: u16) -> UnixStream {
+        let host = host.to_owned();
+        self.open_for(EgressPurpose::Direct { host, port }, "a program")
+            .await
+    }
+
+    /// Asks which ports of a name may be reached.
+    pub(super) async fn ports(&self, host: &str) -> Vec<u16> {
+        let host = host.to_owned();
+        let mut stream = self
+            .open_for(EgressPurpose::Name { host }, "a program")
+            .await;
+        let answer = read_all(&mut stream).await;
+        serde_json::from_str::<EgressName>(&answer)
+            .unwrap_or_else(|error| panic!("{answer}: {error}"))
+            .ports
     }
 
     /// Sends bytes and returns all that comes until the end.

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod bounds;
+mod direct;
 mod kit;
 mod plain;
 mod servers;

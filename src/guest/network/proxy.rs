@@ -1,98 +1,96 @@
-//! The proxy on the sandbox's loopback: each connection is carried to the gateway's socket as it is.
-//!
-//! It has a thread of its own, so that a download takes no time from the calls that the guest
-//! serves.
+//! The proxy on the sandbox's loopback: each connection is carried to the gateway's socket as it is,
+//! behind a word about which program it is of.
 
 use std::io;
-use std::net::Ipv4Addr;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use podbay_wire::BLOCKED;
-use podbay_wire::PROXY_PORT;
+use podbay_wire::EgressPurpose;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 use tokio::net::TcpStream;
-use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+
+use super::asker;
+use super::gateway;
 
 /// Connections at once: each takes two descriptors, of which this process has 4096.
 const CONNECTIONS: usize = 1000;
 
-/// What the thread calls goes a few frames deep.
-const STACK: usize = 256 * 1024;
-
 /// Bytes of a connection's buffer for each direction.
 const BUFFER: usize = 32 * 1024;
 
-/// For a gateway that ended to be there again.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Between two tries, and for descriptors to become free.
+/// For descriptors to become free.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Of a request to which nobody but this proxy answers.
 const HEAD: u64 = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(2);
 
-/// Listens, and serves in a thread of its own for as long as this process lives.
-pub(super) fn start(socket: PathBuf) -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?;
-    listener.set_nonblocking(true)?;
-    std::thread::Builder::new()
-        .name("proxy".to_owned())
-        .stack_size(STACK)
-        .spawn(move || {
-            // Without a runtime there is no proxy, and what wants one is told by its connection.
-            let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-            else {
-                return;
-            };
-            runtime.block_on(async {
-                if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                    serve(listener, socket).await;
-                }
-            });
-        })
-        .map(drop)
+/// Carries connections to the gateway, so many at once.
+#[derive(Clone)]
+pub(super) struct Carrier {
+    socket: Arc<Path>,
+    places: Arc<Semaphore>,
 }
 
-async fn serve(listener: tokio::net::TcpListener, socket: PathBuf) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let socket: Arc<Path> = socket.into();
-    loop {
-        // Others wait in the kernel's queue.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+impl Carrier {
+    pub(super) fn new(socket: PathBuf) -> Self {
+        Self {
+            socket: socket.into(),
+            places: Arc::new(Semaphore::new(CONNECTIONS)),
+        }
+    }
+
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Carries a connection, once there is a place for it. Others wait in the kernel's queue.
+    pub(super) async fn carry(&self, client: TcpStream, from: SocketAddr, purpose: EgressPurpose) {
+        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
             return;
         };
+        let socket = Arc::clone(&self.socket);
+        tokio::spawn(async move {
+            let _place = place;
+            // A connection that breaks is its client's to notice.
+            drop(carry(client, from, &socket, purpose).await);
+        });
+    }
+}
+
+pub(super) async fn serve(listener: TcpListener, carrier: Carrier) {
+    loop {
         match listener.accept().await {
-            Ok((client, _)) => {
-                let socket = Arc::clone(&socket);
-                tokio::spawn(async move {
-                    let _place = place;
-                    // A connection that breaks is its client's to notice.
-                    drop(carry(client, &socket).await);
-                });
-            }
+            Ok((client, from)) => carrier.carry(client, from, EgressPurpose::Proxy).await,
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
 }
 
-async fn carry(mut client: TcpStream, socket: &Path) -> io::Result<()> {
+async fn carry(
+    mut client: TcpStream,
+    from: SocketAddr,
+    socket: &Path,
+    purpose: EgressPurpose,
+) -> io::Result<()> {
     client.set_nodelay(true)?;
-    match connect(socket).await {
+    let program = asker::of_stream(from, client.local_addr()?);
+    let speaks_to_proxy = purpose == EgressPurpose::Proxy;
+    match gateway::connect(socket, purpose, program).await {
         Ok(mut gateway) => {
             tokio::io::copy_bidirectional_with_sizes(&mut client, &mut gateway, BUFFER, BUFFER)
                 .await
                 .map(drop)
         }
+        // What it speaks is unknown, and the end of its connection is the answer.
+        Err(error) if !speaks_to_proxy => Err(error),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let text = format!("this sandbox has no network\n{BLOCKED}\n");
             refuse(client, "403 Blocked by policy", &text).await
@@ -100,21 +98,6 @@ async fn carry(mut client: TcpStream, socket: &Path) -> io::Result<()> {
         Err(error) => {
             let text = format!("the gateway to the network does not answer ({error}); try again\n");
             refuse(client, "503 Service Unavailable", &text).await
-        }
-    }
-}
-
-/// Connects to the gateway. One that ended is started anew, and takes the socket over.
-async fn connect(socket: &Path) -> io::Result<UnixStream> {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        match UnixStream::connect(socket).await {
-            Err(error)
-                if error.kind() == io::ErrorKind::ConnectionRefused && Instant::now() < end =>
-            {
-                tokio::time::sleep(PAUSE).await;
-            }
-            connected => return connected,
         }
     }
 }
@@ -141,9 +124,14 @@ async fn refuse(mut client: TcpStream, status: &str, text: &str) -> io::Result<(
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::os::unix::net::UnixListener as StdUnixListener;
 
+    use podbay_wire::EgressOpening;
+    use podbay_wire::MAX_OPENING;
+    use podbay_wire::OPENING;
     use tokio::net::UnixListener;
+    use tokio::net::UnixStream;
 
     use super::*;
 
@@ -151,11 +139,11 @@ mod tests {
 
     /// Serves on a free port, and returns what a client is answered.
     async fn ask(socket: PathBuf) -> String {
-        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .expect("a port");
         let address = listener.local_addr().expect("its address");
-        let serving = tokio::spawn(serve(listener, socket));
+        let serving = tokio::spawn(serve(listener, Carrier::new(socket)));
         let mut client = TcpStream::connect(address).await.expect("it listens");
         client.write_all(REQUEST).await.expect("sent");
         let mut answer = String::new();
@@ -164,9 +152,20 @@ mod tests {
         answer
     }
 
+    /// Returns what is said of a connection before its first byte.
+    async fn opening(client: &mut UnixStream) -> EgressOpening {
+        assert_eq!(client.read_u8().await.expect("a byte"), OPENING);
+        let length = client.read_u16().await.expect("a length");
+        assert!(usize::from(length) <= MAX_OPENING);
+        let mut json = vec![0; length.into()];
+        client.read_exact(&mut json).await.expect("an opening");
+        serde_json::from_slice(&json).expect("an opening")
+    }
+
     fn gateway(listener: UnixListener) -> tokio::task::JoinHandle<Vec<u8>> {
         tokio::spawn(async move {
             let (mut client, _) = listener.accept().await.expect("a client");
+            assert_eq!(opening(&mut client).await.purpose, EgressPurpose::Proxy);
             let mut request = vec![0; REQUEST.len()];
             client.read_exact(&mut request).await.expect("a request");
             client.write_all(b"answered").await.expect("sent");

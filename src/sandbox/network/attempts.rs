@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 use podbay_event::Kind;
 use podbay_event::NetworkAttempt;
 use podbay_event::Sink;
+use podbay_wire::EgressAccess;
 use podbay_wire::EgressAttempt;
 
 /// Of attempts that are alike so many are told; then each that doubles their number.
@@ -26,6 +27,8 @@ pub struct DeniedHost {
     pub host: String,
     pub port: u16,
     pub because: String,
+    /// Whether an address of its name was asked for, and nothing is known of a port.
+    pub by_name: bool,
 }
 
 /// How far the attempts of a session have been read.
@@ -66,14 +69,21 @@ impl Attempts {
         )
     }
 
-    /// Returns the hosts that were denied since then, each once.
+    /// Returns the hosts that were denied since then, each once; one of which a port is known, by
+    /// that.
     pub(super) fn denied_since(&self, mark: Mark) -> Vec<DeniedHost> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = || {
+            let denied = state.denied.iter().filter(|(n, _)| *n > mark.0);
+            denied.map(|(_, denied)| denied)
+        };
         let mut found: Vec<DeniedHost> = Vec::new();
-        for (_, denied) in state.denied.iter().filter(|(n, _)| *n > mark.0) {
+        for denied in since() {
             let is_known =
                 |known: &DeniedHost| (&known.host, known.port) == (&denied.host, denied.port);
-            if !found.iter().any(is_known) {
+            let has_port = |other: &DeniedHost| !other.by_name && other.host == denied.host;
+            let is_told_better = denied.by_name && since().any(has_port);
+            if !is_told_better && !found.iter().any(is_known) {
                 found.push(denied.clone());
             }
         }
@@ -104,6 +114,7 @@ impl State {
             host: attempt.host.clone(),
             port: attempt.port,
             because: attempt.because.clone(),
+            by_name: attempt.access == EgressAccess::Name,
         };
         self.denied.push_back((self.n_denied, denied));
     }
@@ -112,8 +123,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use podbay_wire::EgressAccess;
 
     use super::*;
 
@@ -128,6 +137,7 @@ mod tests {
             bytes_sent: 0,
             bytes_received: 0,
             milliseconds: 1,
+            program: None,
         }
     }
 
@@ -168,11 +178,20 @@ mod tests {
             attempts.take(attempt(host, false), &sink);
         }
         attempts.take(attempt("allowed.example", true), &sink);
+        // A program that asks for the address first, and then another way.
+        for host in ["a.example", "c.example"] {
+            let by_name = EgressAttempt {
+                port: 0,
+                access: EgressAccess::Name,
+                ..attempt(host, false)
+            };
+            attempts.take(by_name, &sink);
+        }
         let hosts: Vec<String> = attempts
             .denied_since(mark)
             .into_iter()
-            .map(|denied| denied.host)
+            .map(|denied| format!("{}:{}", denied.host, denied.port))
             .collect();
-        assert_eq!(hosts, ["a.example", "b.example"]);
+        assert_eq!(hosts, ["a.example:443", "b.example:443", "c.example:0"]);
     }
 }

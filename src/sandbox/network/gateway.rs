@@ -230,11 +230,16 @@ impl Gateway {
         self.0.attempts.denied_since(mark)
     }
 
-    /// Returns the rule that would let a denied host be reached, if one of its own could.
+    /// Returns the rule that would let a denied host be reached, if one of its own could. Of one
+    /// that was asked for by its name alone it has the usual ports.
     pub fn rule_for(&self, denied: &DeniedHost) -> Option<EgressRule> {
         let host = HostName::parse(&denied.host).ok()?;
         let rule = EgressRule {
-            host: format!("{host}:{}", denied.port),
+            host: if denied.by_name {
+                host.to_string()
+            } else {
+                format!("{host}:{}", denied.port)
+            },
             ..EgressRule::default()
         };
         let allows = |rules: &[EgressRule]| {
@@ -243,8 +248,13 @@ impl Gateway {
                 port: denied.port,
                 access: Access::Tls,
             };
-            Rules::parse(rules)
-                .is_ok_and(|rules| matches!(rules.decide(&request), Decision::Allow { .. }))
+            Rules::parse(rules).is_ok_and(|rules| {
+                if denied.by_name {
+                    rules.ports_of(&host).is_ok()
+                } else {
+                    matches!(rules.decide(&request), Decision::Allow { .. })
+                }
+            })
         };
         let now = self.rules();
         let then = [now.as_slice(), std::slice::from_ref(&rule)].concat();

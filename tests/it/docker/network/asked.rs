@@ -62,9 +62,9 @@ fn a_denied_host_is_a_question_and_granting_it_needs_no_new_sandbox() {
     env.assert_no_container();
     let log = run(&mut env.here(&["logs", "--network"])).expect(0).text();
     assert!(
-        log.matches("web.example:80 was denied").count() == 2
+        log.matches("web.example:80 (curl) was denied").count() == 2
             && log
-                .matches("web.example:80 was allowed by `web.example:80`")
+                .matches("web.example:80 (curl) was allowed by `web.example:80`")
                 .count()
                 == 2,
         "{log}"
@@ -75,6 +75,43 @@ fn a_denied_host_is_a_question_and_granting_it_needs_no_new_sandbox() {
             && why.contains("--allow-host web.example:80"),
         "{why}"
     );
+}
+
+#[test]
+fn a_name_that_is_asked_for_past_the_proxy_is_a_question_too() {
+    let Some(env) = TestBox::new() else { return };
+    let outside = Outside::new();
+    let web = outside.serve(Files::from([("/page".to_owned(), b"a page".to_vec())]));
+    let proxy = format!("proxy = \"http://{}:{}\"", outside.address(), web.port);
+    outside.tell(&env, &proxy);
+    let fetch = || {
+        let command = FETCH.replace("--proxy http://127.0.0.1:3128", "--noproxy '*'");
+        json!({"command": command})
+    };
+    let model = ScriptedModel::new()
+        .calls("bash", fetch())
+        .calls("bash", fetch())
+        .says("Done.")
+        .start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    talk.sees("> ");
+    talk.types("work\n");
+    talk.sees("reach web.example over the network");
+    talk.answers("a\n");
+    talk.sees("Done.");
+    talk.leaves();
+    let requests = model.requests();
+    let result = |n: usize| {
+        let messages = requests[n]["messages"].as_array().expect("messages");
+        messages.last().expect("a result")["content"].to_string()
+    };
+    assert!(
+        result(1).contains("now allows web.example for this session")
+            && !result(1).contains("the sandbox has no network"),
+        "{}",
+        result(1)
+    );
+    assert!(result(2).contains("a page"), "{}", result(2));
 }
 
 #[test]
@@ -96,7 +133,7 @@ fn an_unattended_run_tells_the_model_to_ask_for_it() {
         "{told}"
     );
     assert!(
-        done.stderr.contains("web.example:443 was denied"),
+        done.stderr.contains("web.example:443 (curl) was denied"),
         "{}",
         done.stderr
     );

@@ -4,4 +4,5 @@
 mod asked;
 mod clients;
 mod gateway;
+mod names;
 mod outside;
