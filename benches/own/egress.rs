@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use podbay::egress::Dial;
 use podbay::egress::Gateway;
+use podbay::egress::HostStreams;
 use podbay::egress::Limits;
 use podbay::egress::Resolve;
 use podbay::egress::ResolveError;
@@ -131,6 +132,7 @@ fn start(runtime: &Runtime, servers: Servers, socket: PathBuf) -> Outcome<()> {
             Limits::default(),
             Arc::new(Names),
             Arc::new(servers),
+            HostStreams::new(tokio::sync::mpsc::channel(1).0),
             rules,
             told,
         );

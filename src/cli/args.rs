@@ -303,7 +303,7 @@ pub(super) struct PlaceFlags {
     #[arg(long, value_enum, help_heading = "Sandbox")]
     pub(super) network: Option<NetworkFlag>,
     /// Let the sandbox reach a host: NAME or *.NAME, with a port where it is not 80 or 443; @npm and
-    /// other presets stand for theirs
+    /// other presets stand for theirs, host.docker.internal:PORT for a port of your own machine
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Sandbox")]
     pub(super) allow_host: Vec<String>,
     /// What sandboxes are made of

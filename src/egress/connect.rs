@@ -9,7 +9,6 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use podbay_wire::EgressAccess;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -23,6 +22,7 @@ use super::exchange::Client;
 use super::gateway::Shared;
 use super::grant::Grant;
 use super::grant::GrantedAccess;
+use super::reach::ServerStream;
 use super::reach::Unreached;
 use super::reach::Wanted;
 use super::rule::Access;
@@ -131,7 +131,7 @@ pub(crate) fn not_reached(
 /// A tunnel of which the client is not told yet.
 struct Opening {
     upgrade: OnUpgrade,
-    server: TcpStream,
+    server: ServerStream,
     grant: Grant,
     attempt: OpenAttempt,
     _place: Arc<OwnedSemaphorePermit>,

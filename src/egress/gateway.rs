@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection;
 use super::grant::RuleSet;
+use super::host_streams::HostStreams;
 use super::limits::Limits;
 use super::reach::Dial;
 use super::reach::Reach;
@@ -38,16 +39,17 @@ pub(crate) struct Shared {
 pub struct Gateway(Arc<Shared>);
 
 impl Gateway {
-    /// The rules are those of the channel, and its end is the end of all streams. `attempts` has
+    /// `host` leads to the user's own machine. The rules are those of the channel, and its end is the end of all streams. `attempts` has
     /// room for [`ATTEMPTS`](super::limits::ATTEMPTS).
     pub fn new(
         limits: Limits,
         resolve: Arc<dyn Resolve>,
         dial: Arc<dyn Dial>,
+        host: Arc<HostStreams>,
         in_force: watch::Receiver<RuleSet>,
         attempts: mpsc::Sender<EgressAttempt>,
     ) -> Self {
-        let reach = Reach::new(resolve, dial, limits);
+        let reach = Reach::new(resolve, dial, host, limits);
         Self(Arc::new(Shared {
             limits,
             reach,

@@ -13,6 +13,8 @@
 //! all ask grant (the rules in force) and then reach (resolve, look at the addresses, dial one of them); attempt tells how it ended
 //! ```
 //!
+//! The user's own machine is reached by `host_streams`, through the controller.
+//!
 //! What the lines on standard input and output mean belongs to `wire`; containers, volumes and
 //! questions belong to others. Start with [`Gateway`].
 
@@ -30,6 +32,7 @@ mod grant;
 mod head;
 mod headers;
 pub mod host_name;
+mod host_streams;
 pub mod limits;
 mod names;
 mod opening;
@@ -47,6 +50,8 @@ pub mod written;
 
 pub use gateway::Gateway;
 pub use grant::RuleSet;
+pub use host_streams::HostStream;
+pub use host_streams::HostStreams;
 pub use limits::Limits;
 pub use reach::Dial;
 pub use reach::Tcp;

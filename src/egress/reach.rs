@@ -10,16 +10,20 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use podbay_wire::EgressUpstream;
+use podbay_wire::HOST_MACHINE;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
+use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
+use tokio_util::either::Either;
 
 use super::address::Zone;
 use super::address::zone;
 use super::host_name::HostName;
+use super::host_streams::HostStreams;
 use super::limits::Limits;
 use super::resolve::Resolve;
 
@@ -42,10 +46,14 @@ impl Dial for Tcp {
     }
 }
 
+/// A connection to a server, or to the user's own machine.
+pub(crate) type ServerStream = Either<TcpStream, DuplexStream>;
+
 /// Looks names up and dials.
 pub(crate) struct Reach {
     resolve: Arc<dyn Resolve>,
     dial: Arc<dyn Dial>,
+    host: Arc<HostStreams>,
     limits: Limits,
     at_once: Semaphore,
 }
@@ -60,7 +68,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 pub(crate) struct Reached {
-    pub stream: TcpStream,
+    pub stream: ServerStream,
     /// Whether its address is that of a private network.
     pub is_private: bool,
 }
@@ -76,10 +84,16 @@ pub(crate) enum Unreached {
 }
 
 impl Reach {
-    pub(crate) fn new(resolve: Arc<dyn Resolve>, dial: Arc<dyn Dial>, limits: Limits) -> Self {
+    pub(crate) fn new(
+        resolve: Arc<dyn Resolve>,
+        dial: Arc<dyn Dial>,
+        host: Arc<HostStreams>,
+        limits: Limits,
+    ) -> Self {
         Self {
             resolve,
             dial,
+            host,
             limits,
             at_once: Semaphore::new(limits.dials),
         }
@@ -94,12 +108,30 @@ impl Reach {
             )));
         };
         let _turn = turn.expect("it is never closed");
+        if wanted.host.as_str() == HOST_MACHINE {
+            return self.own_machine(wanted.port, until).await;
+        }
         if let Some(upstream) = wanted.upstream {
             return self.through(upstream, wanted, until).await;
         }
         let (addresses, is_private) = self.addresses(wanted).await?;
         let stream = self.dial_one(&addresses, wanted.port, until).await?;
-        Ok(Reached { stream, is_private })
+        Ok(Reached {
+            stream: Either::Left(stream),
+            is_private,
+        })
+    }
+
+    /// Reaches a port of the user's machine, whose name is never resolved.
+    async fn own_machine(&self, port: u16, until: Instant) -> Result<Reached, Unreached> {
+        match timeout_at(until, self.host.open(port)).await {
+            Ok(Ok(stream)) => Ok(Reached {
+                stream: Either::Right(stream),
+                is_private: false,
+            }),
+            Ok(Err(reason)) => Err(Unreached::Failed(reason)),
+            Err(_) => Err(Unreached::TimedOut("it did not answer".to_owned())),
+        }
     }
 
     /// Returns the addresses of a name that may be dialled. Public ones come alone where there are
@@ -211,7 +243,7 @@ impl Reach {
         let asked = timeout_at(until, ask(&mut stream, wanted, self.limits.answer_head)).await;
         match asked {
             Ok(Ok(200..300)) => Ok(Reached {
-                stream,
+                stream: Either::Left(stream),
                 is_private: false,
             }),
             Ok(Ok(status)) => Err(failed(format!("it answered {status}"))),

@@ -19,6 +19,7 @@ use nix::sys::resource::setrlimit;
 use podbay_wire::EgressAttempt;
 use podbay_wire::EgressCommand;
 use podbay_wire::EgressEvent;
+use podbay_wire::EgressHostFrame;
 use podbay_wire::MAX_RULES_LINE;
 use podbay_wire::PROTOCOL;
 use tokio::io::AsyncWriteExt;
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::gateway::Gateway;
 use super::grant::RuleSet;
+use super::host_streams::HostStreams;
 use super::limits::ATTEMPTS;
 use super::limits::Limits;
 use super::reach::Tcp;
@@ -45,6 +47,9 @@ const SOCKET_MODE: u32 = 0o666;
 
 /// Answers to lines of rules that wait to be written.
 const ANSWERS: usize = 16;
+
+/// Frames of streams to the user's machine that wait to be written.
+const FRAMES: usize = 16;
 
 const USAGE: &str = "usage: podbay egress SOCKET [--name-server ADDRESS:PORT]…";
 
@@ -98,10 +103,13 @@ async fn run(socket: &Path, servers: Vec<SocketAddr>) -> io::Result<()> {
     let (rules, in_force) = watch::channel(RuleSet::default());
     let (attempts, told) = mpsc::channel(ATTEMPTS);
     let (answers, answered) = mpsc::channel(ANSWERS);
+    let (outgoing, frames) = mpsc::channel(FRAMES);
+    let host = HostStreams::new(outgoing);
     let gateway = Gateway::new(
         Limits::default(),
         Arc::new(NameServers::named(servers)),
         Arc::new(Tcp),
+        Arc::clone(&host),
         in_force,
         attempts,
     );
@@ -109,9 +117,9 @@ async fn run(socket: &Path, servers: Vec<SocketAddr>) -> io::Result<()> {
     let written = unheard.clone().drop_guard();
     let writing = tokio::spawn(async move {
         let _written = written;
-        write(answered, told).await
+        write(answered, told, frames).await
     });
-    let reading = read_rules(rules, answers);
+    let reading = read_commands(rules, answers, &host);
     let ended = async {
         tokio::select! {
             () = reading => {}
@@ -151,9 +159,13 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Puts rules in force until their source ends. After a line that was not understood, nothing is
-/// allowed: it may have been to allow less.
-async fn read_rules(rules: watch::Sender<RuleSet>, answers: mpsc::Sender<EgressEvent>) {
+/// Puts rules in force until their source ends, and passes on what comes of the user's machine.
+/// After a line that was not understood, nothing is allowed: it may have been to allow less.
+async fn read_commands(
+    rules: watch::Sender<RuleSet>,
+    answers: mpsc::Sender<EgressEvent>,
+    host: &HostStreams,
+) {
     let mut lines = FramedRead::new(
         tokio::io::stdin(),
         LinesCodec::new_with_max_length(MAX_RULES_LINE),
@@ -177,6 +189,10 @@ async fn read_rules(rules: watch::Sender<RuleSet>, answers: mpsc::Sender<EgressE
                 EgressEvent::RulesSet { generation }
             }
             Ok(Understood::Flush(id)) => EgressEvent::Flushed { id },
+            Ok(Understood::Host(frame)) => {
+                host.hear(frame);
+                continue;
+            }
             Err(problem) => {
                 rules.send_replace(RuleSet::default());
                 EgressEvent::RulesRefused { problem }
@@ -191,6 +207,7 @@ async fn read_rules(rules: watch::Sender<RuleSet>, answers: mpsc::Sender<EgressE
 enum Understood {
     Rules(u64, RuleSet),
     Flush(u64),
+    Host(EgressHostFrame),
 }
 
 fn understand(line: &str) -> Result<Understood, String> {
@@ -204,21 +221,43 @@ fn understand(line: &str) -> Result<Understood, String> {
             Ok(Understood::Rules(generation, RuleSet { rules, upstream }))
         }
         EgressCommand::Flush { id } => Ok(Understood::Flush(id)),
+        EgressCommand::Host { frame } => Ok(Understood::Host(frame)),
     }
 }
 
-/// Writes answers and attempts until both have ended.
+/// Writes answers, attempts and frames until answers and attempts have ended: streams to the user's
+/// machine are over with those that they are carried for.
 async fn write(
     mut answers: mpsc::Receiver<EgressEvent>,
     mut attempts: mpsc::Receiver<EgressAttempt>,
+    mut frames: mpsc::Receiver<EgressHostFrame>,
 ) -> io::Result<()> {
+    enum Next {
+        Answer(Option<EgressEvent>),
+        Attempt(Option<EgressAttempt>),
+        Frame(EgressHostFrame),
+    }
     let mut output = tokio::io::stdout();
-    loop {
-        let event = tokio::select! {
+    let (mut has_answers, mut has_attempts) = (true, true);
+    while has_answers || has_attempts {
+        let next = tokio::select! {
             biased;
-            Some(answer) = answers.recv() => answer,
-            Some(attempt) = attempts.recv() => EgressEvent::Attempt(attempt),
-            else => return Ok(()),
+            answer = answers.recv(), if has_answers => Next::Answer(answer),
+            attempt = attempts.recv(), if has_attempts => Next::Attempt(attempt),
+            Some(frame) = frames.recv() => Next::Frame(frame),
+        };
+        let event = match next {
+            Next::Answer(Some(answer)) => answer,
+            Next::Attempt(Some(attempt)) => EgressEvent::Attempt(attempt),
+            Next::Frame(frame) => EgressEvent::Host { frame },
+            Next::Answer(None) => {
+                has_answers = false;
+                continue;
+            }
+            Next::Attempt(None) => {
+                has_attempts = false;
+                continue;
+            }
         };
         let mut lines = Vec::new();
         if matches!(event, EgressEvent::Flushed { .. }) {
@@ -230,6 +269,7 @@ async fn write(
         output.write_all(&lines).await?;
         output.flush().await?;
     }
+    Ok(())
 }
 
 fn write_line(lines: &mut Vec<u8>, event: &EgressEvent) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::fmt;
 
 use podbay_wire::EgressEffect;
 use podbay_wire::EgressRule;
+use podbay_wire::HOST_MACHINE;
 
 use super::host_name::HostName;
 use super::host_name::NameError;
@@ -51,6 +52,10 @@ pub enum Problem {
         "`raw` lets through what is not HTTP, so that methods and paths say nothing; leave out one or the other"
     )]
     RawParts,
+    #[error(
+        "each port of your own machine needs a rule that names it, such as `{HOST_MACHINE}:5432`"
+    )]
+    HostPort,
     #[error("it names more than {MAX_PARTS} ports, methods or paths")]
     TooLong,
     #[error("there are more than {MAX_RULES} rules")]
@@ -209,8 +214,8 @@ impl Rules {
 impl Rule {
     fn parse(written: &EgressRule) -> Result<Self, Problem> {
         let (host, ports) = match written.host.rsplit_once(':') {
-            Some((host, ports)) if !host.contains(':') => (host, ports_of(ports)?),
-            _ => (written.host.as_str(), USUAL.into()),
+            Some((host, ports)) if !host.contains(':') => (host, Some(ports_of(ports)?)),
+            _ => (written.host.as_str(), None),
         };
         let (host, is_below) = match host.strip_prefix("*.") {
             Some(above) => (above, true),
@@ -222,6 +227,12 @@ impl Rule {
         if is_below && name.n_labels() < 2 {
             return Err(Problem::Wildcard);
         }
+        // What listens on the user's loopback counts on strangers not reaching it.
+        let is_own_machine = !is_below && name.as_str() == HOST_MACHINE;
+        if is_own_machine && ports.is_none() && written.effect == EgressEffect::Allow {
+            return Err(Problem::HostPort);
+        }
+        let ports = ports.unwrap_or_else(|| USUAL.into());
         let has_parts = !(written.methods.is_empty() && written.paths.is_empty());
         match (written.effect, written.raw) {
             (EgressEffect::Deny, _) if has_parts => return Err(Problem::DeniesParts),
@@ -256,14 +267,17 @@ impl Rule {
             effect: written.effect,
             methods: written.methods.iter().cloned().collect(),
             paths: written.paths.clone(),
-            raw: written.raw,
+            // It is one program that the user named, whatever it speaks.
+            raw: written.raw || is_own_machine && !has_parts,
             private: written.private,
         })
     }
 
     fn is_of_host(&self, host: &HostName) -> bool {
         if self.is_below {
-            host.is_below(&self.name)
+            // The user's own machine is allowed by its name alone.
+            let is_own_machine = host.as_str() == HOST_MACHINE;
+            host.is_below(&self.name) && !(is_own_machine && self.effect == EgressEffect::Allow)
         } else {
             *host == self.name
         }

@@ -12,8 +12,8 @@ use tokio::io::AsyncRead;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWrite;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::net::UnixStream;
+use tokio_util::either::Either;
 
 use super::attempt::Direction;
 use super::attempt::Traffic;
@@ -24,6 +24,7 @@ use super::grant::Grant;
 use super::head::Heads;
 use super::limits::LARGE_BUFFER;
 use super::limits::SMALL_BUFFER;
+use super::reach::ServerStream;
 
 /// Carries a tunnel, and ends it once its rule is withdrawn, nothing goes in it any more, or the
 /// role ends.
@@ -62,11 +63,11 @@ pub(crate) async fn client_of(upgrade: OnUpgrade) -> Option<(UnixStream, Bytes)>
 }
 
 /// Returns the same of a server that agreed to another protocol.
-pub(crate) async fn server_of(upgrade: OnUpgrade) -> Option<(TcpStream, Bytes)> {
+pub(crate) async fn server_of(upgrade: OnUpgrade) -> Option<(ServerStream, Bytes)> {
     let parts = upgrade
         .await
         .ok()?
-        .downcast::<TokioIo<TcpStream>>()
+        .downcast::<TokioIo<ServerStream>>()
         .expect("every server's connection is made over one");
     Some((parts.io.into_inner(), parts.read_buf))
 }
@@ -81,24 +82,45 @@ fn joined(first: Bytes, second: &Bytes) -> Bytes {
 pub(crate) struct Tunnel {
     pub client: UnixStream,
     pub from_client: Bytes,
-    pub server: TcpStream,
+    pub server: ServerStream,
     pub from_server: Bytes,
 }
 
 impl Tunnel {
     /// Carries bytes until both ends have said that no more come. An end that has said so still
     /// gets what the other sends.
-    pub(crate) async fn carry(mut self, traffic: &Traffic) -> io::Result<()> {
-        let (from_client, to_client) = self.client.split();
-        let (from_server, to_server) = self.server.split();
-        tokio::try_join!(
-            carry_one_way(self.from_client, from_client, to_server, |n_bytes| traffic
-                .count(Direction::ToServer, n_bytes)),
-            carry_one_way(self.from_server, from_server, to_client, |n_bytes| traffic
-                .count(Direction::ToClient, n_bytes)),
-        )?;
-        Ok(())
+    pub(crate) async fn carry(self, traffic: &Traffic) -> io::Result<()> {
+        let Self {
+            mut client,
+            from_client,
+            server,
+            from_server,
+        } = self;
+        let first = (from_client, from_server);
+        match server {
+            Either::Left(mut server) => {
+                both_ways(client.split(), server.split(), first, traffic).await
+            }
+            Either::Right(server) => {
+                both_ways(client.split(), tokio::io::split(server), first, traffic).await
+            }
+        }
     }
+}
+
+async fn both_ways(
+    (from_client, to_client): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    (from_server, to_server): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    first: (Bytes, Bytes),
+    traffic: &Traffic,
+) -> io::Result<()> {
+    tokio::try_join!(
+        carry_one_way(first.0, from_client, to_server, |n_bytes| traffic
+            .count(Direction::ToServer, n_bytes)),
+        carry_one_way(first.1, from_server, to_client, |n_bytes| traffic
+            .count(Direction::ToClient, n_bytes)),
+    )?;
+    Ok(())
 }
 
 /// The buffer grows while it is filled by every read, and is small again once one fills a quarter,

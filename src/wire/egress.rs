@@ -4,6 +4,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::message::Data;
+
 /// Where every sandbox and the gateway have the volume that the gateway's socket is in.
 pub const EGRESS_FOLDER: &str = "/run/podbay/egress";
 
@@ -79,6 +81,51 @@ impl EgressOpening {
     }
 }
 
+/// The name by which a sandbox knows the user's own machine. The controller dials its loopback.
+pub const HOST_MACHINE: &str = "host.docker.internal";
+
+/// Most bytes of a chunk on the way to the user's machine: as a line it stays below
+/// [`MAX_ATTEMPT_LINE`].
+pub const HOST_CHUNK: usize = 8 * 1024;
+
+/// Bytes of a stream to the user's machine that one end may send before the other has passed them
+/// on, each chunk counted as [`cost`](super::message::cost) does.
+pub const HOST_WINDOW: u32 = 128 * 1024;
+
+/// Most streams to the user's machine at once.
+pub const HOST_STREAMS: usize = 64;
+
+/// A part of a stream between the role and a port of the user's machine. The role opens streams and
+/// chooses their numbers, each once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EgressHostFrame {
+    pub stream: u32,
+    pub part: EgressHostPart,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum EgressHostPart {
+    /// From the role alone. The controller dials where a rule of its own allows the port.
+    Open {
+        port: u16,
+    },
+    Opened,
+    /// At most [`HOST_CHUNK`] bytes; none: no more come in this direction.
+    Data {
+        data: Data,
+    },
+    /// So much was passed on.
+    Credit {
+        bytes: u32,
+    },
+    /// It is over in both directions, or never was.
+    Closed {
+        reason: String,
+    },
+}
+
 /// What a rule does with a matching connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -139,6 +186,9 @@ pub enum EgressCommand {
         /// Comes back with the answer.
         id: u64,
     },
+    Host {
+        frame: EgressHostFrame,
+    },
 }
 
 /// A message from the role.
@@ -161,6 +211,9 @@ pub enum EgressEvent {
         problem: String,
     },
     Attempt(EgressAttempt),
+    Host {
+        frame: EgressHostFrame,
+    },
 }
 
 /// One attempt to reach a host, sent when it is over.
@@ -241,6 +294,23 @@ mod tests {
             line,
             r#"{"type":"attempt","host":"a.example","port":443,"access":"tls","allowed":false,"because":"no rule allows this host","bytes_sent":0,"bytes_received":0,"milliseconds":3}"#
         );
+    }
+
+    #[test]
+    fn a_chunk_of_a_stream_fits_its_line() {
+        let frame = EgressHostFrame {
+            stream: u32::MAX,
+            part: EgressHostPart::Data {
+                data: Data(vec![255; HOST_CHUNK]),
+            },
+        };
+        let line = serde_json::to_string(&EgressEvent::Host {
+            frame: frame.clone(),
+        })
+        .expect("a line");
+        assert!(line.len() <= MAX_ATTEMPT_LINE, "{}", line.len());
+        let back: EgressCommand = serde_json::from_str(&line).expect("the same form");
+        assert_eq!(back, EgressCommand::Host { frame });
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use podbay_wire::EgressAttempt;
 use podbay_wire::EgressEffect;
+use podbay_wire::EgressHostFrame;
 use podbay_wire::EgressName;
 use podbay_wire::EgressOpening;
 use podbay_wire::EgressPurpose;
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 
 use crate::Dial;
 use crate::Gateway;
+use crate::HostStreams;
 use crate::Limits;
 use crate::Resolve;
 use crate::ResolveError;
@@ -128,8 +130,11 @@ pub(super) struct TestGateway {
     pub names: Arc<StubNames>,
     pub dial: Arc<StubDial>,
     rules: watch::Sender<RuleSet>,
+    /// What it tells the controller of streams to the user's machine.
+    pub host: mpsc::Receiver<EgressHostFrame>,
+    pub streams: Arc<HostStreams>,
     attempts: mpsc::Receiver<EgressAttempt>,
-    socket: PathBuf,
+    pub socket: PathBuf,
     _end: oneshot::Sender<()>,
     _folder: tempfile::TempDir,
 }
@@ -151,12 +156,23 @@ impl TestGateway {
         let (set_rules, in_force) = watch::channel(rule_set(rules));
         let (told, attempts) = mpsc::channel(n_attempts);
         let (end, ended) = oneshot::channel::<()>();
-        let gateway = Gateway::new(limits, names.clone(), dial.clone(), in_force, told);
+        let (outgoing, host) = mpsc::channel(16);
+        let streams = HostStreams::new(outgoing);
+        let gateway = Gateway::new(
+            limits,
+            names.clone(),
+            dial.clone(),
+            Arc::clone(&streams),
+            in_force,
+            told,
+        );
         tokio::spawn(gateway.serve(listener, async { drop(ended.await) }));
         Self {
             names,
             dial,
             rules: set_rules,
+            host,
+            streams,
             attempts,
             socket,
             _end: end,

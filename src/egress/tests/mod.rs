@@ -5,6 +5,7 @@ mod addresses;
 mod bounds;
 mod direct;
 mod kit;
+mod own_machine;
 mod plain;
 mod servers;
 mod tunnels;

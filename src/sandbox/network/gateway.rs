@@ -20,9 +20,9 @@ use podbay_engine::Role;
 use podbay_event::InstanceId;
 use podbay_event::Kind;
 use podbay_event::Sink;
-use podbay_wire::EgressCommand;
 use podbay_wire::EgressEvent;
 use podbay_wire::EgressRule;
+use podbay_wire::HOST_MACHINE;
 use podbay_wire::PROTOCOL;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -40,13 +40,13 @@ use super::attempts::Attempts;
 use super::container::container;
 use super::container::volume_options;
 use super::line::Line;
+use super::own_machine;
+use super::own_machine::Ports;
+use super::talk::LAST_WORDS;
 
 /// How often within [`WINDOW`] a gateway that ended is started anew.
 const RESTARTS: usize = 5;
 const WINDOW: Duration = Duration::from_mins(10);
-
-/// For a gateway to tell of the streams that its end cut.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// For what a command was denied to be told. A gateway that lives needs a tenth of a millisecond.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -59,39 +59,41 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Gateway(Arc<Inner>);
 
-struct Inner {
+pub(super) struct Inner {
     engine: Engine,
-    spec: Spec,
+    pub(super) spec: Spec,
     labels: Labels,
     volume: String,
     within: Duration,
-    sink: Sink,
-    wanted: watch::Sender<Wanted>,
-    reached: watch::Sender<Reached>,
-    attempts: Attempts,
-    ending: CancellationToken,
+    pub(super) sink: Sink,
+    pub(super) wanted: watch::Sender<Wanted>,
+    pub(super) reached: watch::Sender<Reached>,
+    pub(super) attempts: Attempts,
+    pub(super) ending: CancellationToken,
     keeping: std::sync::Mutex<Option<JoinHandle<()>>>,
+    /// Why the user's own machine is not reached, where no rule lets it be.
+    not_offered: Option<String>,
 }
 
 /// What a gateway is to be told.
 #[derive(Clone, Debug, Default)]
-struct Wanted {
-    generation: u64,
-    rules: Vec<EgressRule>,
-    flush: u64,
+pub(super) struct Wanted {
+    pub(super) generation: u64,
+    pub(super) rules: Vec<EgressRule>,
+    pub(super) flush: u64,
 }
 
 /// What it has answered.
 #[derive(Clone, Debug, Default)]
-struct Reached {
-    generation: u64,
-    flush: u64,
+pub(super) struct Reached {
+    pub(super) generation: u64,
+    pub(super) flush: u64,
     /// Why there is none, and will be none.
     failed: Option<String>,
 }
 
 /// Why a gateway that ran does no longer.
-enum Ended {
+pub(super) enum Ended {
     /// It was to end.
     Told,
     Lost(String),
@@ -124,9 +126,22 @@ impl Gateway {
             .create_mounted_volume(&volume, &labels, ("tmpfs", "tmpfs", &options), cancel)
             .await
             .map_err(Error::engine("make the volume of the gateway"))?;
+        let facts = engine
+            .facts(cancel)
+            .await
+            .map_err(Error::engine("ask what the engine is"))?;
+        let not_offered = own_machine::not_offered(facts);
+        let mut rules = plan.rules.clone();
+        if let Some(message) = &not_offered
+            && !Ports::of(&rules).is_empty()
+        {
+            own_machine::without(&mut rules);
+            let message = message.clone();
+            sink(Kind::Warning { message }.into());
+        }
         let wanted = Wanted {
             generation: 1,
-            rules: plan.rules.clone(),
+            rules,
             flush: 0,
         };
         Ok(Some(Self(Arc::new(Inner {
@@ -141,6 +156,7 @@ impl Gateway {
             attempts: Attempts::default(),
             ending: CancellationToken::new(),
             keeping: std::sync::Mutex::default(),
+            not_offered,
         }))))
     }
 
@@ -189,6 +205,12 @@ impl Gateway {
         Rules::parse(&rules).map_err(|error| Error::Gateway {
             problem: error.to_string(),
         })?;
+        if let Some(problem) = &self.0.not_offered
+            && !Ports::of(&rules).is_empty()
+        {
+            let problem = problem.clone();
+            return Err(Error::Gateway { problem });
+        }
         let mut generation = 0;
         self.0.wanted.send_modify(|wanted| {
             wanted.generation += 1;
@@ -256,6 +278,9 @@ impl Gateway {
                 }
             })
         };
+        if host.as_str() == HOST_MACHINE && self.0.not_offered.is_some() {
+            return None;
+        }
         let now = self.rules();
         let then = [now.as_slice(), std::slice::from_ref(&rule)].concat();
         (!allows(&now) && allows(&then)).then_some(rule)
@@ -370,10 +395,10 @@ impl Inner {
         let (id, mut line) = self.start_one().await?;
         let ended = self.talk(&mut line).await;
         if matches!(ended, Ended::Told) {
-            line.end().await;
+            line.commands.end().await;
             let last_words = async {
-                while let Some(Ok(event)) = line.next().await {
-                    self.hear(event);
+                while let Some(Ok(event)) = line.events.next().await {
+                    self.hear(event, None);
                 }
             };
             // What it has not told by then it tells nobody.
@@ -436,7 +461,7 @@ impl Inner {
         let mut line = Line::new(stream);
         let first = tokio::select! {
             () = cancel.cancelled() => return Err(Error::Cancelled),
-            first = timeout(self.within, line.next()) => first,
+            first = timeout(self.within, line.events.next()) => first,
         };
         match first {
             Ok(Some(Ok(EgressEvent::Ready { protocol }))) if protocol == PROTOCOL => Ok(line),
@@ -452,73 +477,6 @@ impl Inner {
             Err(_) => Err(Error::Gateway {
                 problem: format!("it did not answer within {:?}", self.within),
             }),
-        }
-    }
-
-    async fn talk(&self, line: &mut Line) -> Ended {
-        enum Next {
-            Ending,
-            Changed,
-            Said(Option<Result<EgressEvent, String>>),
-        }
-        let mut wanted = self.wanted.subscribe();
-        wanted.mark_changed();
-        let mut told = Wanted::default();
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = self.ending.cancelled() => Next::Ending,
-                // The sender is ours.
-                _ = wanted.changed() => Next::Changed,
-                said = line.next() => Next::Said(said),
-            };
-            match next {
-                Next::Ending => return Ended::Told,
-                Next::Changed => {
-                    let now = wanted.borrow_and_update().clone();
-                    if let Err(error) = self.tell(line, &told, &now).await {
-                        return Ended::Lost(error.to_string());
-                    }
-                    told = now;
-                }
-                Next::Said(Some(Ok(event))) => self.hear(event),
-                Next::Said(Some(Err(problem))) => return Ended::Lost(problem),
-                Next::Said(None) => return Ended::Lost("it is gone".to_owned()),
-            }
-        }
-    }
-
-    async fn tell(&self, line: &mut Line, told: &Wanted, now: &Wanted) -> std::io::Result<()> {
-        if told.generation != now.generation {
-            let upstream = self.spec.network().upstream.clone();
-            line.tell(&EgressCommand::Rules {
-                generation: now.generation,
-                rules: now.rules.clone(),
-                upstream,
-            })
-            .await?;
-        }
-        if told.flush != now.flush {
-            line.tell(&EgressCommand::Flush { id: now.flush }).await?;
-        }
-        Ok(())
-    }
-
-    fn hear(&self, event: EgressEvent) {
-        match event {
-            EgressEvent::Attempt(attempt) => self.attempts.take(attempt, &self.sink),
-            EgressEvent::RulesSet { generation } => self
-                .reached
-                .send_modify(|reached| reached.generation = reached.generation.max(generation)),
-            EgressEvent::Flushed { id } => self
-                .reached
-                .send_modify(|reached| reached.flush = reached.flush.max(id)),
-            // We parsed them before they were sent.
-            EgressEvent::RulesRefused { problem } => {
-                let message = format!("the gateway allows nothing any more: {problem}");
-                (self.sink)(Kind::Warning { message }.into());
-            }
-            EgressEvent::Ready { .. } => {}
         }
     }
 }

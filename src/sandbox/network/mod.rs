@@ -9,7 +9,9 @@ mod container;
 mod gateway;
 mod line;
 mod options;
+mod own_machine;
 mod presets;
+mod talk;
 
 pub use attempts::DeniedHost;
 pub use attempts::Mark;

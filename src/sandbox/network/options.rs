@@ -28,7 +28,7 @@ pub struct NetworkOptions {
     /// Hosts that may be reached: `HOST`, `*.HOST`, either with `:PORT,PORT` behind it (default:
     /// 80 and 443), or `@NAME` for a preset. Words behind it: `raw` lets through what is neither
     /// HTTP nor TLS, `private` reaches private networks, methods (`GET`) and paths (`/debian`)
-    /// narrow plain HTTP.
+    /// narrow plain HTTP. `host.docker.internal:PORT` is a port of your own machine's loopback.
     pub allow: Vec<String>,
     /// Hosts that may not be reached, written the same way; they beat `allow`.
     pub deny: Vec<String>,

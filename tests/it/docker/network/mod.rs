@@ -6,3 +6,4 @@ mod clients;
 mod gateway;
 mod names;
 mod outside;
+mod own_machine;
