@@ -44,6 +44,7 @@ mod sessions;
 mod settings;
 mod shell;
 mod sitting;
+mod tried_hosts;
 mod undo;
 mod veil;
 
@@ -218,3 +219,4 @@ pub use podbay_session::State;
 pub use podbay_tools::Asker;
 pub use podbay_tools::Later;
 pub use podbay_wire::BytesPath;
+pub use tried_hosts::TriedHosts;

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use super::Error;
+use super::tried_hosts::TriedHosts;
 use super::veil::Veil;
 use podbay_event::Event;
 use podbay_event::Kind;
@@ -19,6 +20,7 @@ pub(super) struct Recorder {
     log: Arc<Mutex<Log>>,
     watcher: Sink,
     warnings: Arc<Mutex<Vec<String>>>,
+    tried_hosts: Arc<Mutex<Option<TriedHosts>>>,
     veil: Arc<Veil>,
     session: SessionId,
 }
@@ -52,6 +54,7 @@ impl Recorder {
             log: Arc::new(Mutex::new(log)),
             watcher,
             warnings: Arc::default(),
+            tried_hosts: Arc::default(),
             veil: Arc::new(Veil::new(key)),
             session,
         }
@@ -80,6 +83,14 @@ impl Recorder {
     /// Returns what was warned about so far.
     pub(super) fn warnings(&self) -> Vec<String> {
         self.warnings
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .clone()
+    }
+
+    /// Returns the hosts that were tried so far; nothing where none was.
+    pub(super) fn tried_hosts(&self) -> Option<TriedHosts> {
+        self.tried_hosts
             .lock()
             .expect("nothing panics while it holds this lock")
             .clone()
@@ -132,6 +143,13 @@ impl Recorder {
                 .lock()
                 .expect("nothing panics while it holds this lock")
                 .push(message.clone());
+        }
+        if let Kind::NetworkAttempted(attempt) = &event.kind {
+            self.tried_hosts
+                .lock()
+                .expect("nothing panics while it holds this lock")
+                .get_or_insert_default()
+                .take(attempt);
         }
         for event in self.veil.pass(event) {
             (self.watcher)(event);

@@ -3,6 +3,7 @@ use serde::Serialize;
 use super::Error;
 use super::ErrorReport;
 use super::exit_code;
+use super::tried_hosts::TriedHosts;
 use podbay_agent::Outcome;
 use podbay_event::Kind;
 use podbay_event::LimitKind;
@@ -49,6 +50,8 @@ pub struct Report {
     pub git: Option<GitReport>,
     /// Branches and tags that wait with the review, where changes were pending.
     pub commits: Vec<GitBranch>,
+    /// The hosts that the sandbox tried to reach; `null` where it tried none.
+    pub network: Option<TriedHosts>,
     pub denied: Vec<String>,
     pub warnings: Vec<String>,
     pub error: Option<ErrorReport>,
@@ -166,6 +169,7 @@ impl Report {
             may_run_known: true,
             git: None,
             commits: Vec::new(),
+            network: None,
             denied: Vec::new(),
             warnings: Vec::new(),
             error: Some(error.report()),
@@ -371,6 +375,7 @@ impl Report {
             may_run_known: true,
             git: None,
             commits: Vec::new(),
+            network: None,
             denied: outcome.denied,
             warnings,
             error: error.map(Error::report),
@@ -394,12 +399,17 @@ impl Report {
                 .chain(&mut git.moved_aside)
         });
         let commits = self.commits.iter_mut().map(|branch| &mut branch.name);
+        let hosts = self.network.iter_mut().flat_map(|hosts| {
+            let lists = hosts.reached.iter_mut().chain(&mut hosts.failed);
+            lists.chain(&mut hosts.denied)
+        });
         let lists = self
             .denied
             .iter_mut()
             .chain(&mut self.warnings)
             .chain(git)
-            .chain(commits);
+            .chain(commits)
+            .chain(hosts);
         for text in std::iter::once(&mut self.response)
             .chain(&mut self.model)
             .chain(lists)

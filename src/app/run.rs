@@ -143,6 +143,7 @@ pub async fn run_with(
     let is_reviewed = seat.sandbox.is_reviewed();
     let Closed { reviewed, git, .. } = seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
+    report.network = seat.recorder.tried_hosts();
     report.take_git(git.as_ref());
     match &ended {
         Some(ended) => report.take_changes(ended, git.as_ref()),

@@ -265,6 +265,9 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
         _ => {}
     }
     show_may_run(&report.may_run, report.may_run_known);
+    if let Some(hosts) = &report.network {
+        super::say(&format!("network: {}\n", text::line(&hosts.words())));
+    }
     if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);
         if let Some(session) = &report.session {

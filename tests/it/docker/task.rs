@@ -15,7 +15,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 
 /// The keys of the result that scripts depend on, in their order.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "status",
     "exit_code",
     "session",
@@ -32,6 +32,7 @@ const KEYS: [&str; 20] = [
     "may_run_known",
     "git",
     "commits",
+    "network",
     "denied",
     "warnings",
     "error",

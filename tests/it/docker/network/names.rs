@@ -3,9 +3,12 @@
 use std::io::Write;
 use std::net::TcpListener;
 
+use serde_json::json;
+
 use super::super::test_box::TestBox;
 use super::outside::Files;
 use super::outside::Outside;
+use crate::support::ScriptedModel;
 use crate::support::test_env::run;
 
 /// Takes the proxy away.
@@ -91,4 +94,48 @@ fn a_raw_rule_leads_a_program_to_a_server_that_speaks_first() {
     );
     let done = run(&mut env.here(&["sh", "--allow-host", &rule, "--", "sh", "-c", &command]));
     assert_eq!(done.text(), "b'welcome\\n'\n", "{}", done.stderr);
+}
+
+#[test]
+fn a_run_ends_with_the_hosts_that_were_tried_and_who_asked() {
+    let Some(env) = TestBox::new() else { return };
+    let outside = Outside::new();
+    outside.tell(&env, "");
+    let web = outside.serve(Files::from([("/".to_owned(), b"a page".to_vec())]));
+    let fetch = format!(
+        "curl --silent http://web.example:{port}/; curl --silent https://evil.example/; {IGNORANT} curl --silent http://other.example/",
+        port = web.port
+    );
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": fetch}))
+        .says("Done.")
+        .start_blocking();
+    let rule = format!("web.example:{} private", web.port);
+    let done = run(&mut env.task(&model, &["--allow-host", &rule, "work"])).expect(0);
+    assert_eq!(
+        done.json()["network"],
+        json!({
+            "reached": [format!("web.example:{}", web.port)],
+            "failed": [],
+            "denied": ["evil.example:443", "other.example"],
+            "more": false,
+        }),
+        "{}",
+        done.stderr
+    );
+    assert!(
+        done.stderr.contains(&format!(
+            "network: reached web.example:{}; denied evil.example:443, other.example\n",
+            web.port
+        )),
+        "{}",
+        done.stderr
+    );
+    let log = run(&mut env.here(&["logs", "--network"])).expect(0).text();
+    assert!(
+        log.contains("evil.example:443 (curl) was denied")
+            && log.contains("other.example (curl) was denied")
+            && log.contains(&format!("web.example:{} (curl) was allowed", web.port)),
+        "{log}"
+    );
 }
