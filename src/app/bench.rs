@@ -25,6 +25,7 @@ use podbay_event::SessionId;
 use podbay_event::Sink;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::Backend;
+use podbay_sandbox::ImageUsers;
 use podbay_sandbox::Lock;
 use podbay_sandbox::NetworkMode;
 use podbay_sandbox::Project;
@@ -239,12 +240,12 @@ impl Bench {
             return Err(Error::Sandbox(sandbox::Error::Strict { problem }));
         }
         // What we build ourselves is known.
-        if !Provision::is_own(name) {
-            spec.check_image(engine, &image, &self.state.images(), progress, cancel)
-                .await
-                .map_err(Error::Sandbox)?;
+        if name == sandbox::DEFAULT_IMAGE {
+            return Ok(spec.for_users(&ImageUsers::of_workspace()));
         }
-        Ok(spec)
+        spec.fit_to_image(engine, &image, &self.state.images(), progress, cancel)
+            .await
+            .map_err(Error::Sandbox)
     }
 
     pub(super) fn provision(&self, progress: &ProgressSink) -> Result<Provision, Error> {

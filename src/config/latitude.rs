@@ -124,6 +124,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("sandbox.memory", Lower(Size)),
     ("sandbox.pids", Lower(Number)),
     ("sandbox.open_files", Lower(Number)),
+    ("sandbox.shm", Lower(Size)),
     ("sandbox.file_size", Lower(Size)),
     ("sandbox.disk", LowerFromNone(Size)),
     ("sandbox.disk_files", LowerFromNone(Number)),

@@ -112,6 +112,9 @@ pub enum Mount {
         target: String,
         read_only: bool,
     },
+    /// A new volume without a name, on the engine's disk; it begins as in `Seeded`, and is removed
+    /// together with the container, also by the engine itself.
+    Anonymous { target: String },
     /// A named volume; as long as it is empty, the engine copies into it what the image has at the
     /// target, with owners and modes, when it makes the container.
     Seeded {
@@ -456,7 +459,12 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
             maximum_retry_count: None,
         }),
         auto_remove: Some(spec.auto_remove),
-        mounts: Some(spec.mounts.iter().map(mount).collect()),
+        mounts: Some(
+            spec.mounts
+                .iter()
+                .map(|mount| mount_of(mount, &spec.labels))
+                .collect(),
+        ),
         tmpfs: Some(spec.tmpfs.iter().cloned().collect()),
         cap_add: Some(Vec::new()),
         cap_drop: Some(vec!["ALL".to_owned()]),
@@ -528,7 +536,7 @@ fn log_config(log: Log) -> HostConfigLogConfig {
     }
 }
 
-fn mount(mount: &Mount) -> bollard::models::Mount {
+fn mount_of(mount: &Mount, labels: &Labels) -> bollard::models::Mount {
     match mount {
         Mount::Bind {
             source,
@@ -555,23 +563,31 @@ fn mount(mount: &Mount) -> bollard::models::Mount {
             name,
             target,
             read_only,
-        } => volume(name, target, *read_only, true),
+        } => volume(Some(name), target, *read_only, true, None),
         Mount::Seeded {
             name,
             target,
             read_only,
-        } => volume(name, target, *read_only, false),
+        } => volume(Some(name), target, *read_only, false, None),
+        Mount::Anonymous { target } => volume(None, target, false, false, Some(labels.to_map())),
     }
 }
 
-fn volume(name: &str, target: &str, read_only: bool, no_copy: bool) -> bollard::models::Mount {
+fn volume(
+    name: Option<&str>,
+    target: &str,
+    read_only: bool,
+    no_copy: bool,
+    labels: Option<HashMap<String, String>>,
+) -> bollard::models::Mount {
     bollard::models::Mount {
         typ: Some(MountType::VOLUME),
-        source: Some(name.to_owned()),
+        source: name.map(ToOwned::to_owned),
         target: Some(target.to_owned()),
         read_only: Some(read_only),
         volume_options: Some(MountVolumeOptions {
             no_copy: Some(no_copy),
+            labels,
             ..MountVolumeOptions::default()
         }),
         ..bollard::models::Mount::default()

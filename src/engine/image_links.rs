@@ -1,3 +1,5 @@
+use std::io::Read;
+
 use async_recursion::async_recursion as boxed;
 use bollard::query_parameters::ContainerArchiveInfoOptionsBuilder;
 use bollard::query_parameters::DownloadFromContainerOptionsBuilder;
@@ -15,6 +17,12 @@ use super::bounded::bounded;
 const FOLDER: u32 = 1 << 31;
 const LINK: u32 = 1 << 27;
 
+/// Read, write and search permission for everybody.
+const OPEN: u32 = 0o777;
+
+/// Most bytes of an archive with one file that is read.
+const LONGEST_FILE: usize = 256 << 10;
+
 /// Parallel requests. The engine mounts the image for each, which takes a core: more of them gain
 /// nothing.
 const AT_ONCE: usize = 4;
@@ -30,6 +38,17 @@ const BEHIND_FILE: &str = "not a directory";
 pub struct ImageEntry {
     pub path: String,
     pub kind: EntryKind,
+    /// Whether every user may read it, write to it and search it.
+    pub is_open: bool,
+}
+
+/// What was looked for in an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageLook {
+    pub entries: Vec<ImageEntry>,
+    /// Content of the regular files that were to be read, by their paths; a missing or large one is
+    /// left out.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,14 +67,15 @@ impl Engine {
     /// `spec` and never started.
     ///
     /// A missing path, or one below a file, is left out. `on_answer` receives the number of paths
-    /// checked so far.
+    /// checked so far. The content of the files at `read` is returned, too.
     pub async fn entries(
         &self,
         spec: &ContainerSpec,
         paths: &[String],
+        read: &[String],
         on_answer: impl Fn(usize) + Sync,
         cancel: &CancellationToken,
-    ) -> Result<Vec<ImageEntry>, Error> {
+    ) -> Result<ImageLook, Error> {
         let mut spec = spec.clone();
         // So that it cannot run anything even by mistake.
         spec.entrypoint = vec!["/never-started".to_owned()];
@@ -64,7 +84,10 @@ impl Engine {
             // The engine creates the image's volumes at once, and meets such a symlink first.
             Err(error) => {
                 return circle(&error.to_string(), paths)
-                    .map(|entry| vec![entry])
+                    .map(|entry| ImageLook {
+                        entries: vec![entry],
+                        files: Vec::new(),
+                    })
                     .ok_or(error);
             }
         };
@@ -81,8 +104,46 @@ impl Engine {
                 answer
             });
         let found: Result<Vec<_>, Error> = answers.try_collect().await;
+        let mut files = Vec::new();
+        for path in read {
+            if found.is_ok()
+                && let Some(content) = self.file(id, path, cancel).await
+            {
+                files.push((path.clone(), content));
+            }
+        }
         self.discard(id).await;
-        Ok(found?.into_iter().flatten().collect())
+        Ok(ImageLook {
+            entries: found?.into_iter().flatten().collect(),
+            files,
+        })
+    }
+
+    /// Returns the content of a regular file; `None`: there is none, or it is too large.
+    async fn file(
+        &self,
+        id: &ContainerId,
+        path: &str,
+        cancel: &CancellationToken,
+    ) -> Option<Vec<u8>> {
+        let options = DownloadFromContainerOptionsBuilder::default()
+            .path(path)
+            .build();
+        let mut stream = self.docker.download_from_container(&id.0, Some(options));
+        let read = async {
+            let mut archive = Vec::new();
+            while let Some(part) = stream.next().await {
+                archive.extend_from_slice(&part?);
+                if archive.len() > LONGEST_FILE {
+                    break;
+                }
+            }
+            Ok(archive)
+        };
+        let archive = bounded(|| format!("read `{path}`"), cancel, self.timeout, read)
+            .await
+            .ok()?;
+        only_file(&archive)
     }
 
     #[boxed]
@@ -108,6 +169,7 @@ impl Engine {
                 Ok(Some(ImageEntry {
                     path: path.to_owned(),
                     kind,
+                    is_open: found.file_mode & OPEN == OPEN,
                 }))
             }
             Err(error) if error.is_not_found() => Ok(None),
@@ -153,7 +215,20 @@ fn circle(words: &str, paths: &[String]) -> Option<ImageEntry> {
     Some(ImageEntry {
         path: path.clone(),
         kind: EntryKind::Circle,
+        is_open: false,
     })
+}
+
+/// Returns the content of the one regular file of an archive.
+fn only_file(archive: &[u8]) -> Option<Vec<u8>> {
+    let mut archive = tar::Archive::new(archive);
+    let mut entry = archive.entries().ok()?.next()?.ok()?;
+    if !entry.header().entry_type().is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    entry.read_to_end(&mut content).ok()?;
+    Some(content)
 }
 
 #[cfg(test)]
@@ -176,5 +251,25 @@ mod tests {
             "another engine may name no path at all"
         );
         assert_eq!(found("the engine refused (500): the disk is on fire"), None);
+    }
+
+    #[test]
+    fn a_regular_file_is_read_out_of_its_archive() {
+        let packed = |kind: tar::EntryType, content: &[u8]| {
+            let mut archive = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_mode(0o644);
+            header.set_size(content.len() as u64);
+            archive
+                .append_data(&mut header, "passwd", content)
+                .expect("packed");
+            archive.into_inner().expect("packed")
+        };
+        let file = packed(tar::EntryType::Regular, b"root:x:0:0");
+        assert_eq!(only_file(&file).as_deref(), Some(&b"root:x:0:0"[..]));
+        assert_eq!(only_file(&packed(tar::EntryType::Directory, b"")), None);
+        assert_eq!(only_file(&file[..100]), None, "truncated");
+        assert_eq!(only_file(b""), None);
     }
 }

@@ -60,6 +60,7 @@ pub use image_archive::SavedImages;
 pub use image_archive::with_tag;
 pub use image_links::EntryKind;
 pub use image_links::ImageEntry;
+pub use image_links::ImageLook;
 pub use label::Labels;
 pub use label::Owner;
 pub use label::Role;

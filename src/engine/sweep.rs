@@ -37,8 +37,8 @@ pub enum Leftover {
 }
 
 impl Leftover {
-    /// Returns whether it is orphaned: a container or a gateway's volume whose owner
-    /// has ended, or a guest volume other than `guest_volume` that is older than `age`.
+    /// Returns whether it is orphaned: a container, or a volume of a gateway or a sandbox,
+    /// whose owner has ended, or a guest volume other than `guest_volume` that is older than `age`.
     ///
     /// The model server and the sandbox of `podbay up` belong to no process, so they are never
     /// orphaned. Until such a sandbox has its name it belongs to its creator; one that has lost its
@@ -66,8 +66,11 @@ impl Leftover {
                 created,
             } => match labels.role {
                 Role::Guest => name != guest_volume && is_older(*created, age, Timestamp::now()),
-                // There is nothing in it but a socket.
-                Role::Gateway => labels.owner.as_ref().is_some_and(super::Owner::is_gone),
+                // There is nothing in it but a socket, or scratch files of a sandbox that the engine
+                // did not remove with it.
+                Role::Gateway | Role::Workspace => {
+                    labels.owner.as_ref().is_some_and(super::Owner::is_gone)
+                }
                 _ => false,
             },
         }
@@ -153,7 +156,7 @@ impl Engine {
             .collect())
     }
 
-    /// Removes containers and gateways' volumes whose owner has ended, and where `others` says so
+    /// Removes containers, and volumes of gateways and sandboxes, whose owner has ended, and where `others` says so
     /// the guest volumes of other builds that are older than that.
     ///
     /// A volume in use stays, as does one that another build may be about to use: two builds side
@@ -192,7 +195,8 @@ impl Engine {
                     continue;
                 };
                 // One whose age the engine does not tell is old enough for those who ask alone.
-                let is_asked = others.is_some() || labels.role == Role::Gateway;
+                let is_asked =
+                    others.is_some() || matches!(labels.role, Role::Gateway | Role::Workspace);
                 if is_orphan && is_asked {
                     match self.remove_volume(&name, cancel).await {
                         Ok(true) => swept.removed.push(name),
@@ -304,18 +308,15 @@ mod tests {
     }
 
     #[test]
-    fn the_volume_of_a_gateway_goes_once_its_owner_has_ended() {
-        for (owner, is_orphan) in [
-            (Some(Owner::ended()), true),
-            (Some(Owner::current()), false),
-            (None, false),
-        ] {
+    fn volumes_of_gateways_and_sandboxes_go_once_their_owner_has_ended() {
+        let check = |role: Role, owner: Option<Owner>, is_orphan: bool| {
+            let labels = Labels {
+                owner,
+                ..Labels::new(role)
+            };
             let found = Leftover::Volume {
                 name: "v".to_owned(),
-                labels: Labels {
-                    owner,
-                    ..Labels::new(Role::Gateway)
-                },
+                labels,
                 created: None,
             };
             assert_eq!(
@@ -323,7 +324,14 @@ mod tests {
                 is_orphan,
                 "{found:?}"
             );
+        };
+        for role in [Role::Gateway, Role::Workspace] {
+            check(role, Some(Owner::ended()), true);
+            check(role, Some(Owner::current()), false);
+            check(role, None, false);
         }
+        // That of `podbay up` outlives its creator.
+        check(Role::Environment, Some(Owner::ended()), false);
     }
 
     #[test]

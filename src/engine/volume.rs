@@ -49,13 +49,13 @@ impl VolumeFile {
     }
 
     /// Makes a file of root's that all can read.
-    pub fn text(path: &str, content: &'static str) -> Self {
+    pub fn text(path: &str, content: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
             mode: 0o444,
             uid: 0,
             gid: 0,
-            content: Content::Bytes(bytes::Bytes::from_static(content.as_bytes())),
+            content: Content::Bytes(content.into().into()),
         }
     }
 

@@ -1,9 +1,9 @@
-//! How much of the project's disk the session's commands take.
+//! How much of the host's disks the session's commands take: of the project's, and of the engine's,
+//! where the temporary folders and the home folder are.
 //!
-//! That disk is the host's, and no quota of the engine covers a folder of it. So its free space is
-//! checked while commands run, which costs a microsecond. Others use the disk too: only when the
-//! project seems to have grown too much is it walked (`project_growth.rs`). Nothing is walked at
-//! the start.
+//! No quota of the engine covers a folder. So the free space is checked while commands run, which
+//! costs a microsecond. Others use the disks too: only when the session seems to have taken too
+//! much are these folders walked (`project_growth.rs`). Nothing is walked at the start.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -14,7 +14,11 @@ use std::time::Instant;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
+use nix::sys::statfs::FsType;
+use nix::sys::statfs::statfs;
 use nix::sys::statvfs::statvfs;
+use nix::unistd::AccessFlags;
+use nix::unistd::access;
 
 use super::project_growth::ProjectGrowth;
 use podbay_wire::Limit;
@@ -25,10 +29,12 @@ use podbay_wire::message::kept_free;
 const SLACK_BYTES: u64 = 16 << 20;
 const SLACK_FILES: u64 = 1000;
 
-/// Free space of a file system.
+/// Free space of a file system, or of several together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FreeSpace {
     pub(super) bytes: u64,
+    /// That of the one with the least.
+    pub(super) least: u64,
     /// Files that can still be created; `None` where the file system has no bound.
     pub(super) files: Option<u64>,
     pub(super) all_bytes: u64,
@@ -39,14 +45,47 @@ impl FreeSpace {
     pub(super) fn of(path: &Path) -> Option<Self> {
         let facts = statvfs(path).ok()?;
         let all_files = facts.files();
+        let bytes = facts
+            .blocks_available()
+            .saturating_mul(facts.fragment_size());
         Some(Self {
-            bytes: facts
-                .blocks_available()
-                .saturating_mul(facts.fragment_size()),
+            bytes,
+            least: bytes,
             files: (all_files > 0).then(|| facts.files_available()),
             all_bytes: facts.blocks().saturating_mul(facts.fragment_size()),
             all_files,
         })
+    }
+
+    /// Returns that of all file systems on which folders lie, each counted once. The first folder
+    /// must be there.
+    pub(super) fn of_all(folders: &[PathBuf]) -> Option<Self> {
+        let (first, others) = folders.split_first()?;
+        let mut seen = vec![Self::of(first)?];
+        for room in others.iter().filter_map(|folder| Self::of(folder)) {
+            // An overlay has a device of its own, on the same file system.
+            let is_same = |other: &Self| {
+                (other.all_bytes, other.all_files) == (room.all_bytes, room.all_files)
+            };
+            if !seen.iter().any(is_same) {
+                seen.push(room);
+            }
+        }
+        seen.into_iter().reduce(Self::and)
+    }
+
+    fn and(self, other: Self) -> Self {
+        let files = match (self.files, other.files) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            least: self.least.min(other.least),
+            files,
+            all_bytes: self.all_bytes.saturating_add(other.all_bytes),
+            all_files: self.all_files.saturating_add(other.all_files),
+        }
     }
 
     /// Returns whether nothing can be written or created any more.
@@ -77,10 +116,32 @@ impl OwnShare {
     }
 }
 
-/// The project's disk, and what was free there when the session began.
+/// Returns the folders whose disks a session uses: the project, and of these others those that are
+/// on disk.
+pub(super) fn folders_on_disk(workspace: &Path, others: &[PathBuf]) -> Vec<PathBuf> {
+    let mut folders = vec![workspace.to_owned()];
+    for folder in others {
+        // What cannot be written takes no space.
+        let is_writable = access(folder, AccessFlags::W_OK).is_ok();
+        let is_within = folders.iter().any(|above| folder.starts_with(above));
+        if is_on_disk(folder) && is_writable && !is_within {
+            folders.push(folder.clone());
+        }
+    }
+    folders
+}
+
+/// Returns whether a folder is there, and not in memory.
+pub(super) fn is_on_disk(folder: &Path) -> bool {
+    const TMPFS: FsType = FsType(0x0102_1994);
+    statfs(folder).is_ok_and(|found| found.filesystem_type() != TMPFS)
+}
+
+/// The disks of the session, and what was free there when it began.
 #[derive(Debug)]
 pub(super) struct Disk {
-    workspace: PathBuf,
+    /// The project's folder first.
+    folders: Vec<PathBuf>,
     began: SystemTime,
     /// The same moment by the monotonic clock; later, where an earlier sandbox began to count.
     ticking: Instant,
@@ -89,10 +150,10 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn watch(workspace: &Path) -> Self {
-        let before = Mutex::new(FreeSpace::of(workspace));
+    pub(super) fn watch(folders: Vec<PathBuf>) -> Self {
+        let before = Mutex::new(FreeSpace::of_all(&folders));
         Self {
-            workspace: workspace.to_owned(),
+            folders,
             began: SystemTime::now(),
             ticking: Instant::now(),
             limits: DiskLimits::default(),
@@ -109,6 +170,9 @@ impl Disk {
             .checked_add(Duration::from_secs(began.at))
             .unwrap_or(self.began);
         if let Some(room) = self.before().as_mut() {
+            if room.least == room.bytes {
+                room.least = began.bytes;
+            }
             (room.bytes, room.files) = (began.bytes, room.files.and(began.files));
         }
     }
@@ -129,7 +193,7 @@ impl Disk {
         {
             None
         } else {
-            FreeSpace::of(&self.workspace)
+            FreeSpace::of_all(&self.folders)
         }
     }
 
@@ -139,12 +203,12 @@ impl Disk {
         judge(self.limits, before, part, now)
     }
 
-    /// Returns the project's folder, and the start of counting.
-    pub(super) fn place(&self) -> (PathBuf, SystemTime) {
-        (self.workspace.clone(), self.since(SystemTime::now()))
+    /// Returns the folders, the project's first, and the start of counting.
+    pub(super) fn place(&self) -> (Vec<PathBuf>, SystemTime) {
+        (self.folders.clone(), self.since(SystemTime::now()))
     }
 
-    /// Returns whether the project has grown by what is missing; if others took most of that, it
+    /// Returns whether the folders have grown by what is missing; if others took most of that, it
     /// counts as theirs from now on.
     pub(super) fn is_ours(&self, grown: &ProjectGrowth, now: FreeSpace) -> bool {
         let mut before = self.before();
@@ -162,6 +226,9 @@ impl Disk {
         if !grown.whole || (bytes && files) {
             return true;
         }
+        if room.least == room.bytes {
+            room.least = now.bytes.saturating_add(grown.bytes);
+        }
         room.bytes = now.bytes.saturating_add(grown.bytes);
         room.files = now.files.map(|files| files.saturating_add(grown.files));
         false
@@ -172,7 +239,7 @@ impl Disk {
     }
 }
 
-/// Returns whether a limit is about the project's growth. Space that must stay free for the host is
+/// Returns whether a limit is about the session's growth. Space that must stay free for the host is
 /// required whoever took the rest.
 pub(super) fn is_growth(limit: Limit) -> bool {
     matches!(limit, Limit::Disk { .. } | Limit::Files { .. })
@@ -188,8 +255,8 @@ fn judge(limits: DiskLimits, before: FreeSpace, part: OwnShare, now: FreeSpace) 
             bytes: limits.bytes,
         });
     }
-    let floor = kept_free(limits.floor, before.bytes);
-    if floor > 0 && now.bytes < floor && has_taken(floor, floor - now.bytes) {
+    let floor = kept_free(limits.floor, before.least);
+    if floor > 0 && now.least < floor && has_taken(floor, floor - now.least) {
         return Some(Limit::FreeSpace { bytes: floor });
     }
     let (Some(files_before), Some(files)) = (before.files, now.files) else {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
@@ -27,7 +28,8 @@ const MAX_NAMES: usize = 256;
 /// Most names that are read before the first ones are picked.
 const MAX_READ: usize = 100_000;
 
-pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
+/// `on_disk` are the folders of the session that take space on disks.
+pub(super) fn find(workspace: &Path, on_disk: &[PathBuf], cgroup: &Cgroup) -> Facts {
     let mut names: Vec<BytesPath> = fs::read_dir(workspace)
         .into_iter()
         .flatten()
@@ -54,7 +56,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
             .map_or((0, 0), |folder| (folder.uid(), folder.gid())),
         workspace_writable: nix::unistd::access(workspace, AccessFlags::W_OK).is_ok(),
         networked: is_networked(),
-        disk: began(workspace),
+        disk: began(on_disk),
         workspace_names: names,
         mounts: mounts::below(workspace)
             .into_iter()
@@ -70,8 +72,8 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
     }
 }
 
-fn began(workspace: &Path) -> Option<DiskBegan> {
-    let room = FreeSpace::of(workspace)?;
+fn began(folders: &[PathBuf]) -> Option<DiskBegan> {
+    let room = FreeSpace::of_all(folders)?;
     let at = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
     Some(DiskBegan {
         at,

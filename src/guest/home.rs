@@ -64,6 +64,19 @@ impl Home {
     }
 }
 
+/// Makes the home folder that an environment names, where that is missing: in an image without one it
+/// lies in `/tmp`. A failure is left to the commands that want to write there.
+pub(super) fn make_missing(environment: &[Vec<u8>]) {
+    let home = environment
+        .iter()
+        .find_map(|pair| pair.strip_prefix(b"HOME="));
+    if let Some(home) = home {
+        let _ = fs::DirBuilder::new()
+            .mode(0o700)
+            .create(OsStr::from_bytes(home));
+    }
+}
+
 impl Drop for Home {
     fn drop(&mut self) {
         remove(&self.path);
@@ -185,6 +198,17 @@ mod tests {
         let mut names = environment(shared.path());
         let _home = Home::begin(&mut names).expect("begun");
         assert!(!left.exists() && home_of(&names).is_dir());
+    }
+
+    #[test]
+    fn a_missing_home_is_made_for_its_owner_alone() {
+        let place = tempfile::tempdir().expect("a folder");
+        let home = place.path().join(".home");
+        for _ in 0..2 {
+            make_missing(&environment(&home));
+            let mode = fs::metadata(&home).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
     }
 
     #[test]

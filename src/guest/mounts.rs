@@ -44,6 +44,17 @@ pub(super) fn below(folder: &Path) -> BTreeSet<BytesPath> {
         .collect()
 }
 
+/// Returns the mount point that a path lies on.
+pub(super) fn mount_of(path: &Path) -> Option<String> {
+    let table = fs::read(TABLE).ok()?;
+    String::from_utf8_lossy(&table)
+        .lines()
+        .filter_map(parse)
+        .map(|mounted| mounted.at)
+        .filter(|at| path.starts_with(at))
+        .max_by_key(String::len)
+}
+
 /// Returns the mount points below a folder that show other files than the folder's own: another
 /// file system, or another place of the same one.
 pub fn foreign_below(folder: &Path) -> BTreeSet<BytesPath> {

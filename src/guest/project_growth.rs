@@ -1,4 +1,5 @@
-//! What is new in the project since a time: its size, and the largest part of it.
+//! What is new in the project, and in the temporary folders, since a time: its size, and the
+//! largest part of it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -69,17 +70,54 @@ impl fmt::Display for WriteBlock {
     }
 }
 
-/// Counts what has changed under a folder since a time, and unlinked files that a command still
-/// holds, within a bounded time. `by_files` selects the largest part by number of files. Blocking.
-pub(super) fn grown(folder: &Path, since: SystemTime, by_files: bool) -> ProjectGrowth {
+/// Counts what has changed under folders since a time, and unlinked files that a command still
+/// holds, within a bounded time. `by_files` selects the largest part by number of files: an entry of
+/// the first folder, the project's, or another folder. Blocking.
+pub(super) fn grown(folders: &[PathBuf], since: SystemTime, by_files: bool) -> ProjectGrowth {
     let end = Instant::now() + PATIENCE;
     // First, because it is quick and the holders may end.
-    let held = unlinked(folder, end);
-    let mut grown = grown_named(folder, since, by_files, end);
-    grown.bytes = grown.bytes.saturating_add(held.bytes);
-    grown.files = grown.files.saturating_add(held.files);
-    grown.whole &= held.whole;
-    grown
+    let mut all = ProjectGrowth {
+        whole: true,
+        ..ProjectGrowth::default()
+    };
+    for folder in folders {
+        let held = unlinked(folder, end);
+        all.bytes = all.bytes.saturating_add(held.bytes);
+        all.files = all.files.saturating_add(held.files);
+        all.whole &= held.whole;
+    }
+    for (number, folder) in folders.iter().enumerate() {
+        let mut grown = grown_named(folder, since, by_files, end);
+        if number > 0 {
+            grown.most = (grown.files > 0).then(|| LargestEntry {
+                name: folder.clone().into_os_string(),
+                bytes: grown.bytes,
+                files: grown.files,
+            });
+        }
+        all = all.and(grown, by_files);
+    }
+    all
+}
+
+impl ProjectGrowth {
+    fn and(self, other: Self, by_files: bool) -> Self {
+        let amount = |part: &Option<LargestEntry>| {
+            part.as_ref()
+                .map_or(0, |part| if by_files { part.files } else { part.bytes })
+        };
+        let most = if amount(&other.most) > amount(&self.most) {
+            other.most
+        } else {
+            self.most
+        };
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+            whole: self.whole && other.whole,
+            most,
+        }
+    }
 }
 
 /// A walk in progress.
@@ -210,9 +248,13 @@ mod tests {
         whole("sub/one", 1 << 20);
         whole("sub/two", 1 << 20);
         whole("large", 3 << 20);
-        let bytes = grown(&temp, since, false);
-        let files = grown(&temp, since, true);
-        let later = grown(&temp, SystemTime::now() + Duration::from_secs(3600), false);
+        let bytes = grown(std::slice::from_ref(&temp), since, false);
+        let files = grown(std::slice::from_ref(&temp), since, true);
+        let later = grown(
+            std::slice::from_ref(&temp),
+            SystemTime::now() + Duration::from_secs(3600),
+            false,
+        );
         fs::remove_dir_all(&temp).expect("removed");
         assert!(
             bytes.whole && bytes.bytes >= 5 << 20 && bytes.files == 4,
@@ -242,6 +284,30 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_beside_the_project_is_named_as_a_whole() {
+        let (project, scratch) = (folder("project"), folder("scratch"));
+        let since = SystemTime::now();
+        for (place, n_bytes) in [
+            (project.join("one"), 1 << 20),
+            (scratch.join("two"), 3 << 20),
+        ] {
+            fs::write(&place, vec![1; n_bytes]).expect("written");
+            fs::File::open(&place)
+                .and_then(|file| file.sync_all())
+                .expect("synced");
+        }
+        let seen = grown(&[project.clone(), scratch.clone()], since, false);
+        for folder in [&project, &scratch] {
+            fs::remove_dir_all(folder).expect("removed");
+        }
+        let most = seen.most.expect("something has grown");
+        assert!(
+            most.name == scratch.as_os_str() && most.bytes >= 3 << 20 && seen.bytes >= 4 << 20,
+            "{most:?}"
+        );
+    }
+
+    #[test]
     fn an_unreadable_folder_makes_the_count_incomplete() {
         let temp = folder("deep");
         let mut here = fs::File::open(&temp).expect("opened");
@@ -255,7 +321,7 @@ mod tests {
                 .expect("opened")
                 .into();
         }
-        let seen = grown(&temp, SystemTime::now(), false);
+        let seen = grown(std::slice::from_ref(&temp), SystemTime::now(), false);
         fs::remove_dir_all(&temp).expect("removed");
         assert!(!seen.whole);
     }
@@ -274,12 +340,12 @@ mod tests {
         check(
             disk,
             None,
-            "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`",
+            "the project, /tmp and the home folder have grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`",
         );
         check(
             disk,
             most.clone(),
-            "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`; most of that is `a\\xff` with 40.0 MiB",
+            "the project, /tmp and the home folder have grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`; most of that is `a\\xff` with 40.0 MiB",
         );
         check(
             Limit::FreeFiles { count: 9 },

@@ -34,6 +34,7 @@ use super::attack;
 use super::build::build_id;
 use super::build::is_static;
 use super::compose_overlap;
+use super::home;
 use super::home::Home;
 use super::init;
 use super::keep;
@@ -357,6 +358,7 @@ pub(super) fn run_serve(
     if std::process::id() == 1 {
         network::start()?;
     }
+    home::make_missing(&environment);
     // Not before the fork: the lock on it would be the spawner's as well.
     let home = if sharing == Sharing::Shared {
         Some(Home::begin(&mut environment)?)

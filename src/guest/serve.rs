@@ -108,7 +108,7 @@ async fn talk<R: AsyncRead + Unpin>(
     let cgroup = Cgroup::find();
     let build = setup.build.clone();
     let shell = Shell::find();
-    let facts = facts::find(&setup.workspace, &cgroup);
+    let facts = facts::find(&setup.workspace, &setup.on_disk(), &cgroup);
     let covered: BTreeSet<BytesPath> = facts.mounts.iter().cloned().collect();
     let _ = outgoing.send(ToHost::Hello(GuestHello {
         protocol: PROTOCOL,

@@ -30,7 +30,9 @@ use super::directory::Directories;
 use super::disk::Disk;
 use super::disk::FreeSpace;
 use super::disk::OwnShare;
+use super::disk::folders_on_disk;
 use super::disk::is_growth;
+use super::disk::is_on_disk;
 use super::gate::KnownPrograms;
 use super::jobs::Job;
 use super::jobs::Jobs;
@@ -65,6 +67,9 @@ use podbay_wire::Programs;
 /// POSIX shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
+/// Temporary files that outlive a reboot elsewhere.
+const VAR_TMP: &str = "/var/tmp";
+
 /// How long background commands may take to disappear after KILL.
 const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
 
@@ -93,6 +98,23 @@ pub struct Setup {
     pub spawner: Spawner,
     /// The build id that this end reports; [`super::build_id`] outside of tests.
     pub build: String,
+}
+
+impl Setup {
+    /// Returns the folders that take space on disks: the project, and the temporary folders and the
+    /// home folder, as far as they are not in memory.
+    pub(super) fn on_disk(&self) -> Vec<PathBuf> {
+        let others = [self.scratch.clone(), PathBuf::from(VAR_TMP)];
+        let others: Vec<PathBuf> = others.into_iter().chain(home(&self.environment)).collect();
+        folders_on_disk(&self.workspace, &others)
+    }
+}
+
+fn home(environment: &[Vec<u8>]) -> Option<PathBuf> {
+    environment
+        .iter()
+        .find_map(|pair| pair.strip_prefix(b"HOME="))
+        .map(|path| PathBuf::from(OsStr::from_bytes(path)))
 }
 
 pub(super) struct Session {
@@ -144,6 +166,7 @@ impl Session {
         cgroup: Cgroup,
         fatal: mpsc::Sender<String>,
     ) -> io::Result<Self> {
+        let on_disk = setup.on_disk();
         Ok(Self {
             directories: Directories::open(&setup.workspace)?,
             scratch: setup.scratch,
@@ -151,7 +174,7 @@ impl Session {
             spawner: setup.spawner,
             shell,
             cgroup,
-            disk: Disk::watch(&setup.workspace),
+            disk: Disk::watch(on_disk),
             n_running: AtomicUsize::new(0),
             n_started: AtomicUsize::new(0),
             is_overlay: is_overlay(&setup.workspace),
@@ -301,19 +324,35 @@ impl Session {
         }
     }
 
-    /// Names the sandbox's folders that are full.
+    /// Names the sandbox's folders that are full, and what gives them more room.
     pub(super) fn full(&self) -> Option<String> {
-        let home = self
-            .environment
-            .iter()
-            .find_map(|pair| pair.strip_prefix(b"HOME="))
-            .map(|path| Path::new(OsStr::from_bytes(path)));
-        [Some(self.scratch.as_path()), home, Some(Path::new(SHARED_MEMORY))].into_iter().flatten().find_map(|path| {
+        let home = home(&self.environment);
+        let folders = [
+            Some(self.scratch.as_path()),
+            home.as_deref(),
+            Some(Path::new(VAR_TMP)),
+            Some(Path::new(SHARED_MEMORY)),
+        ];
+        folders.into_iter().flatten().find_map(|path| {
             let room = FreeSpace::of(path).filter(FreeSpace::is_full)?;
-            let files = if room.all_files > 0 { format!(" in {} files", room.all_files) } else { String::new() };
+            let place = path.display();
+            if is_on_disk(path) {
+                return Some(format!(
+                    "the disk of {place} is full; if that is why it failed, remove files there, or free space on the engine's machine"
+                ));
+            }
+            let files = if room.all_files > 0 {
+                format!(" in {} files", room.all_files)
+            } else {
+                String::new()
+            };
+            let key = if path == Path::new(SHARED_MEMORY) {
+                "sandbox.shm"
+            } else {
+                "sandbox.memory"
+            };
             Some(format!(
-                "{} is full: it holds {} MiB{files} at most; if that is why it failed, remove files there",
-                path.display(),
+                "{place} is full: it holds {} MiB{files} at most (`{key}` gives it more); if that is why it failed, remove files there",
                 room.all_bytes >> 20
             ))
         })
@@ -414,11 +453,11 @@ impl Session {
     }
 
     async fn grown(&self, limit: Limit) -> Option<ProjectGrowth> {
-        let (folder, since) = self.disk.place();
+        let (folders, since) = self.disk.place();
         let by_files = matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. });
         self.pool
             .run(pool::JobKind::Short, move || {
-                grown(&folder, since, by_files)
+                grown(&folders, since, by_files)
             })
             .await
     }

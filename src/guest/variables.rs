@@ -52,7 +52,7 @@ const LISTS: [&str; 3] = ["PERL5LIB", "PERLLIB", "RUBYLIB"];
 /// Where commands can write: files there may have been written by one command for the next one to
 /// run.
 const PROJECT: &[u8] = b"/workspace";
-const WRITABLE: [&[u8]; 4] = [PROJECT, b"/tmp", b"/dev/shm", b"/home/agent"];
+const WRITABLE: [&[u8]; 5] = [PROJECT, b"/tmp", b"/var/tmp", b"/dev/shm", b"/home/agent"];
 
 /// Variables that name folders for data, and load nothing.
 const PLACES: [&str; 4] = ["HOME", "TEMP", "TMP", "TMPDIR"];

@@ -286,6 +286,7 @@ impl Plan {
             open: (SOCKET_FOLDER, "the folder of its socket"),
             owner: "the model server",
             mark,
+            users: false,
         }
     }
 }

@@ -404,11 +404,11 @@ impl ModelServer {
         ))
         .await;
         match found.map_err(Error::engine("look at the image of the model server"))? {
-            Some(problem) => Err(Error::Image {
+            Err(problem) => Err(Error::Image {
                 image: name.to_owned(),
                 problem,
             }),
-            None => Ok(()),
+            Ok(_) => Ok(()),
         }
     }
 

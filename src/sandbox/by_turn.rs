@@ -31,6 +31,7 @@ use super::kept::State;
 use super::kept::Way;
 use super::review::remove_review;
 use super::review::remove_view;
+use super::scratch::CarriedFolder;
 use super::turns::with_causes;
 use podbay_engine::Mount;
 use podbay_event::SessionId;
@@ -457,11 +458,25 @@ impl Sandbox {
     /// Ends the sandbox and the keeper, which have the copy. Returns a container that has the
     /// session's temporary folders meanwhile.
     async fn end_view(&self, made: &Made, state: &mut State) -> Option<Keeper> {
-        let mounts: Vec<Mount> = made
-            .newest()
-            .review
-            .iter()
-            .flat_map(Held::carried)
+        let holder = self.hold_scratch(made).await;
+        made.covering.close().await;
+        if let Some(running) = state.running.take() {
+            running.link.close();
+            discard(&made.engine, &running).await;
+        }
+        holder
+    }
+
+    /// Starts a container that has the session's temporary folders, where they are in memory: they
+    /// are there as long as a container has them. Those on disk need none.
+    async fn hold_scratch(&self, made: &Made) -> Option<Keeper> {
+        let newest = made.newest();
+        if !newest.is_scratch_in_memory() {
+            return None;
+        }
+        let mounts: Vec<Mount> = newest
+            .carried()
+            .into_iter()
             .enumerate()
             .map(carried)
             .collect();
@@ -477,11 +492,6 @@ impl Sandbox {
             &cancel,
         )
         .await;
-        made.covering.close().await;
-        if let Some(running) = state.running.take() {
-            running.link.close();
-            discard(&made.engine, &running).await;
-        }
         holder.inspect_err(|error| tracing::debug!(%error, "what the session has in its temporary folders is lost")).ok()
     }
 
@@ -603,9 +613,9 @@ impl Sandbox {
 }
 
 /// Shows one of a session's temporary folders to a container that only holds it.
-fn carried((number, (name, _)): (usize, (String, &'static str))) -> Mount {
+fn carried((number, folder): (usize, CarriedFolder)) -> Mount {
     Mount::Volume {
-        name,
+        name: folder.volume,
         target: format!("/held/{number}"),
         read_only: true,
     }

@@ -7,6 +7,8 @@ use super::Error;
 use super::Spec;
 use super::guest_volume;
 use super::link::Link;
+use super::user_names::is_about_lists;
+use super::user_names::is_list;
 use super::way;
 use podbay_engine as engine;
 use podbay_engine::Attached;
@@ -99,6 +101,16 @@ pub(super) struct Filling<'a> {
     spec: &'a Spec,
     hosts: Option<String>,
     n_filled: u32,
+    lists: UserLists,
+}
+
+/// Whether the lists of users are in the guest's volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UserLists {
+    Expected,
+    Filled,
+    /// The engine does not mount them from there: the image's own stay.
+    Unusable,
 }
 
 impl<'a> Filling<'a> {
@@ -113,6 +125,7 @@ impl<'a> Filling<'a> {
             spec,
             hosts: volume.hosts,
             n_filled: u32::from(volume.filled),
+            lists: UserLists::Expected,
         })
     }
 
@@ -124,7 +137,10 @@ impl<'a> Filling<'a> {
         container: impl Fn(Option<&str>) -> ContainerSpec,
     ) -> Result<ContainerId, Error> {
         loop {
-            let made = container(self.hosts.as_deref());
+            let mut made = container(self.hosts.as_deref());
+            if self.lists == UserLists::Unusable {
+                made.mounts.retain(|mount| !is_list(mount));
+            }
             way::check(&self.spec.project)?;
             for folder in held_folders(&made) {
                 way::check_below(&self.spec.project, folder)?;
@@ -132,6 +148,17 @@ impl<'a> Filling<'a> {
             self.spec.check_lent()?;
             match self.engine.create(&made, cancel).await {
                 Ok(id) => return Ok(id),
+                // Each project and image has its own, which come when they are first needed.
+                Err(error)
+                    if self.lists != UserLists::Unusable && is_about_lists(&error.to_string()) =>
+                {
+                    self.lists = if self.lists == UserLists::Expected {
+                        guest_volume::fill_users(self.engine, self.spec, cancel).await?;
+                        UserLists::Filled
+                    } else {
+                        UserLists::Unusable
+                    };
+                }
                 // A volume that was not filled to its end has no list; an engine that does not
                 // mount it from there does it the slow way.
                 Err(error)

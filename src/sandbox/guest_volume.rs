@@ -114,11 +114,12 @@ pub(super) async fn fill(
     let filler = filler(spec, labels);
     // The name appears last, when the file behind it is whole: a sandbox never starts from half a
     // program.
-    let files = [
-        VolumeFile::text(HOSTS_FILE, HOSTS),
+    let mut files = vec![VolumeFile::text(HOSTS_FILE, HOSTS)];
+    files.extend(spec.user_files());
+    files.extend([
         VolumeFile::program("podbay.new", program),
         VolumeFile::link("podbay", "podbay.new"),
-    ];
+    ]);
     let exchange = async {
         // One without our label was made by the engine for a sandbox that found none.
         let ours = |leftover: &Leftover| matches!(leftover, Leftover::Volume { name, .. } if *name == volume);
@@ -136,6 +137,19 @@ pub(super) async fn fill(
             .map_err(failed),
         other => other.map_err(failed),
     }
+}
+
+/// Brings the lists of users of a sandbox into the guest's volume.
+pub(super) async fn fill_users(
+    engine: &Engine,
+    spec: &Spec,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let (volume, filler) = (guest_volume_name(), filler_of_others(spec));
+    engine
+        .fill_volume(&volume, &filler, &spec.user_files(), cancel)
+        .await
+        .map_err(Error::engine("bring the list of users into the sandbox"))
 }
 
 /// Waits while another controller fills the volume. Whether it succeeded is seen when a sandbox starts.

@@ -14,7 +14,7 @@ use super::Error;
 use super::Project;
 use super::git;
 use super::overlay::overlay;
-use super::spec::HOME;
+use super::scratch::CarriedFolder;
 
 /// Names the volumes of one review.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,38 +143,29 @@ impl Held {
         format!("podbay-review-{}-{kind}", self.session)
     }
 
-    /// Names the volumes that a session takes from one sandbox to the next, and where they stand in
-    /// it. They are in memory, and there as long as a container has them.
-    pub(super) fn carried(&self) -> Vec<(String, &'static str)> {
-        if self.view.is_none() {
-            return Vec::new();
-        }
-        [("tmp", "/tmp"), ("home", HOME)]
-            .map(|(kind, target)| (format!("{}-{kind}", self.upper()), target))
-            .into()
-    }
-
-    /// Makes them; `options` are those of the mount at a place.
+    /// Makes the volumes of the folders that a session takes from one sandbox to the next.
+    /// `options` are those of a mount in memory; where there are none the volume is on disk.
     pub(super) async fn make_carried<'o>(
         &self,
         engine: &Engine,
         project: &Project,
+        carried: &[CarriedFolder],
         options: impl Fn(&str) -> Option<&'o str>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let failed = Error::engine("make the temporary folders of the session");
+        let labels = self.labels(project);
         let exchange = async {
-            for (name, target) in self.carried() {
-                if let Some(options) = options(target)
-                    && engine.volume_folder(&name, cancel).await?.is_none()
-                {
+            for CarriedFolder { volume, target } in carried {
+                // One that is there stays as it is.
+                let Some(options) = options(target) else {
+                    engine.create_volume(volume, &labels, cancel).await?;
+                    continue;
+                };
+                if engine.volume_folder(volume, cancel).await?.is_none() {
+                    let mounted = ("tmpfs", "tmpfs", options);
                     engine
-                        .create_mounted_volume(
-                            &name,
-                            &self.labels(project),
-                            ("tmpfs", "tmpfs", options),
-                            cancel,
-                        )
+                        .create_mounted_volume(volume, &labels, mounted, cancel)
                         .await?;
                 }
             }

@@ -3,8 +3,10 @@
 //! An engine follows the image's own links to the place of a mount and makes what is missing there,
 //! as root. With a link that leads into `/workspace` that place lies in the project, on the host.
 //! And where a file stands it mounts nothing, and says so in words of its own. So an image is
-//! looked at before the first container is made from it: a sandbox, or the model server.
+//! looked at before the first container is made from it: a sandbox, or the model server. What an
+//! image says about users is read at the same time.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,6 +18,10 @@ use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
 use super::guest_volume::bare;
+use super::spec::HOME;
+use super::user_names::GROUP;
+use super::user_names::ImageUsers;
+use super::user_names::PASSWD;
 use super::volumes::clean;
 use podbay_engine as engine;
 use podbay_engine::ContainerSpec;
@@ -23,6 +29,7 @@ use podbay_engine::Engine;
 use podbay_engine::EntryKind;
 use podbay_engine::ImageEntry;
 use podbay_engine::ImageFacts;
+use podbay_engine::ImageLook;
 use podbay_engine::Labels;
 use podbay_engine::Owner;
 use podbay_engine::Role;
@@ -49,12 +56,19 @@ const BOX: [&str; 9] = [
 /// where the host's disk can be written.
 const FILES: [&str; 3] = ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
 
+/// What is looked at besides, in an image of a sandbox: whether its lists of users can be replaced,
+/// which shell it has, and which of these folders are for all users.
+const USERS: [&str; 5] = [PASSWD, GROUP, BASH, "/var", VAR_TMP];
+const BASH: &str = "/bin/bash";
+pub(super) const TMP: &str = "/tmp";
+pub(super) const VAR_TMP: &str = "/var/tmp";
+
 /// A look that takes no longer than this is not shown.
 const UNSEEN: Duration = Duration::from_secs(1);
 
 /// Counts the changes of what is looked for here: an image that was good by older rules is looked
 /// at again.
-const RULES: u32 = 3;
+const RULES: u32 = 4;
 
 /// Where a kind of container has its mounts, and how that is told.
 #[derive(Clone, Debug)]
@@ -69,6 +83,8 @@ pub struct Places {
     pub owner: &'static str,
     /// Tells what was looked at here from what was looked at for other kinds of containers.
     pub mark: String,
+    /// Whether what the image says about users is read, too.
+    pub users: bool,
 }
 
 impl Places {
@@ -81,13 +97,15 @@ impl Places {
             open: ("/workspace", "your project"),
             owner: "a sandbox",
             mark: String::new(),
+            users: true,
         }
     }
 }
 
-/// Looks at an image, once, and returns what is wrong with it: what was found good is remembered in
-/// a folder, by the image's id, which is a hash of all of it. The image is looked at through a
-/// container as bare as one like `like` can be, which is never started.
+/// Looks at an image, once, and returns what it says about users, or what is wrong with it: what
+/// was found good is remembered in a folder, by the image's id, which is a hash of all of it. The
+/// image is looked at through a container as bare as one like `like` can be, which is never
+/// started.
 #[boxed]
 pub async fn look(
     engine: &Engine,
@@ -97,14 +115,17 @@ pub async fn look(
     seen: &Path,
     progress: &ProgressSink,
     cancel: &CancellationToken,
-) -> Result<Option<String>, engine::Error> {
+) -> Result<Result<ImageUsers, String>, engine::Error> {
     let known = seen.join(format!(
         "{}{}-{RULES}",
         image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-"),
         places.mark
     ));
-    if known.exists() {
-        return Ok(None);
+    if let Some(users) = fs::read(&known)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    {
+        return Ok(Ok(users));
     }
     let mut look = bare(like);
     look.name = format!("podbay-look-{}", InstanceId::random());
@@ -113,21 +134,72 @@ pub async fn look(
         project: like.labels.project.clone(),
         ..Labels::new(Role::Filler)
     };
-    let paths = paths(places, &image.volumes);
+    let mut paths = paths(places, &image.volumes);
+    let n_of_mounts = paths.len();
+    let mut read = Vec::new();
+    if places.users {
+        paths.extend(USERS.map(str::to_owned));
+        read.extend([PASSWD, GROUP].map(str::to_owned));
+    }
+    let of_mounts: BTreeSet<String> = paths.iter().take(n_of_mounts).cloned().collect();
     let shown = Shown::begin(progress, image, paths.len());
-    let entries = engine
-        .entries(&look, &paths, |n_done| shown.tell(n_done), cancel)
+    let found = engine
+        .entries(&look, &paths, &read, |n_done| shown.tell(n_done), cancel)
         .await;
     shown.end();
-    if let Some(problem) = entries?.iter().find_map(|entry| problem(places, entry)) {
-        return Ok(Some(problem));
+    let found = found?;
+    if let Some(problem) = found
+        .entries
+        .iter()
+        .filter(|entry| of_mounts.contains(&entry.path))
+        .find_map(|entry| problem(places, entry))
+    {
+        return Ok(Err(problem));
     }
-    match fs::File::create(known) {
-        Ok(_) => {}
+    let users = users(&found);
+    let remembered = serde_json::to_vec(&users)
+        .map_err(std::io::Error::from)
+        .and_then(|bytes| fs::write(known, bytes));
+    if let Err(error) = remembered {
         // Then it is looked at again the next time.
-        Err(error) => tracing::debug!(%error, "that the image is good cannot be remembered"),
+        tracing::debug!(%error, "that the image is good cannot be remembered");
     }
-    Ok(None)
+    Ok(Ok(users))
+}
+
+/// Returns what was found out about users. A list that is a link or a folder stays as it is: what
+/// is mounted on a link lands where that leads.
+fn users(found: &ImageLook) -> ImageUsers {
+    let entry = |path: &str| found.entries.iter().find(|entry| entry.path == path);
+    let can_be_replaced =
+        |path: &str| entry(path).is_none_or(|entry| entry.kind == EntryKind::Other);
+    let text = |path: &str| -> Option<String> {
+        let content = found.files.iter().find(|(name, _)| name == path);
+        match content {
+            Some((_, bytes)) => String::from_utf8(bytes.clone()).ok(),
+            None => entry(path).is_none().then(String::new),
+        }
+    };
+    let (passwd, group) = (text(PASSWD), text(GROUP));
+    let has_lists =
+        passwd.is_some() && group.is_some() && can_be_replaced(PASSWD) && can_be_replaced(GROUP);
+    let is_folder = |path: &str| entry(path).is_some_and(|entry| entry.kind == EntryKind::Folder);
+    let is_open = |path: &str| {
+        is_folder(path)
+            && entry(path).is_some_and(|entry| entry.is_open)
+            && (path != VAR_TMP || is_folder("/var"))
+    };
+    ImageUsers {
+        passwd: passwd.unwrap_or_default(),
+        group: group.unwrap_or_default(),
+        has_lists,
+        has_bash: entry(BASH).is_some_and(|entry| entry.kind != EntryKind::Folder),
+        open_folders: [TMP, VAR_TMP, HOME]
+            .into_iter()
+            .filter(|path| is_open(path))
+            .map(ToOwned::to_owned)
+            .collect(),
+    }
 }
 
 /// How far a look is, told once it takes long: an image with many volumes is asked about for half a
@@ -256,6 +328,7 @@ mod tests {
         let link = ImageEntry {
             path: path.to_owned(),
             kind: EntryKind::Link(target.to_owned()),
+            is_open: false,
         };
         assert_eq!(
             problem(&Places::of_a_box(), &link).is_some(),
@@ -269,6 +342,7 @@ mod tests {
         let link = ImageEntry {
             path: "/etc/hosts".to_owned(),
             kind: EntryKind::Circle,
+            is_open: false,
         };
         assert!(
             problem(&Places::of_a_box(), &link)
@@ -285,6 +359,7 @@ mod tests {
                 &ImageEntry {
                     path: path.to_owned(),
                     kind,
+                    is_open: false,
                 },
             )
         };
@@ -340,6 +415,50 @@ mod tests {
                 "/srv",
                 "/srv/data"
             ]
+        );
+    }
+
+    #[test]
+    fn what_an_image_says_about_users_is_read_unless_links_lead_away() {
+        let entry = |path: &str, kind: EntryKind| ImageEntry {
+            path: path.to_owned(),
+            kind,
+            is_open: true,
+        };
+        let files = [(PASSWD, "root:x:0:0::/root:/bin/sh"), (GROUP, "root:x:0:")];
+        let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
+        let found = |entries: Vec<ImageEntry>| {
+            users(&ImageLook {
+                entries,
+                files: files.to_vec(),
+            })
+        };
+        let usual = found(vec![
+            entry(PASSWD, EntryKind::Other),
+            entry(GROUP, EntryKind::Other),
+            entry(TMP, EntryKind::Folder),
+            entry("/var", EntryKind::Folder),
+            entry(VAR_TMP, EntryKind::Folder),
+            entry(BASH, EntryKind::Other),
+        ]);
+        assert!(usual.has_lists && usual.has_bash && usual.passwd.starts_with("root:"));
+        assert_eq!(usual.open_folders, [TMP, VAR_TMP]);
+        let linked = found(vec![
+            entry(PASSWD, EntryKind::Link("/workspace/passwd".to_owned())),
+            entry("/var", EntryKind::Link("/workspace/var".to_owned())),
+            entry(VAR_TMP, EntryKind::Folder),
+            entry(TMP, EntryKind::Link("/workspace".to_owned())),
+        ]);
+        assert!(!linked.has_lists && linked.open_folders.is_empty());
+        let closed = ImageEntry {
+            is_open: false,
+            ..entry(TMP, EntryKind::Folder)
+        };
+        assert_eq!(found(vec![closed]).open_folders, Vec::<String>::new());
+        let nothing = users(&ImageLook::default());
+        assert!(
+            nothing.has_lists && !nothing.has_bash,
+            "an image without a list gets one"
         );
     }
 }

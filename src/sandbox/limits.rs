@@ -100,6 +100,7 @@ impl Options {
                 ByteSize::kib(4),
                 MOST_DISK,
             ),
+            ("sandbox.shm", self.shm, ByteSize::new(4096), MOST_MEMORY),
             ("sandbox.disk", self.disk, ByteSize::new(0), MOST_DISK),
             (
                 "sandbox.disk_floor",

@@ -26,15 +26,17 @@ pub struct Options {
     pub pids: u32,
     /// Files one process may have open.
     pub open_files: u32,
+    /// Size of `/dev/shm`, which is in memory; half of `memory` at most.
+    pub shm: ByteSize,
     /// Largest file a command may write.
     pub file_size: ByteSize,
-    /// By how much the project may grow in a session, on the host's disk: at least 4MiB; 0 is no
-    /// limit.
+    /// By how much the project, `/tmp` and the home folder may grow together in a session, on disk:
+    /// at least 4MiB; 0 is no limit.
     pub disk: ByteSize,
     /// How many files it may gain: at least 100; 0 is no limit.
     pub disk_files: u64,
-    /// What stays free of the disk that the project lies on: a command that writes beyond it is
-    /// ended. 0: nothing.
+    /// What stays free of the disks that the project, `/tmp` and the home folder lie on: a command
+    /// that writes beyond it is ended. 0: nothing.
     pub disk_floor: ByteSize,
     /// Secrets that commands may read, as patterns like those of `.gitignore`; all others that are
     /// found are hidden.
@@ -139,6 +141,7 @@ impl Default for Options {
             memory: ByteSize::gib(2),
             pids: 512,
             open_files: 4096,
+            shm: ByteSize::mib(64),
             file_size: ByteSize::gib(4),
             disk: ByteSize::gib(10),
             disk_files: 1_000_000,

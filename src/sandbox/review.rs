@@ -96,14 +96,16 @@ pub async fn hold_back(
         .await;
     }
     held.ready(engine, &spec.project, cancel).await?;
+    let held_back = spec.held_back(&held);
     held.make_carried(
         engine,
         &spec.project,
+        &held_back.carried(),
         |target| spec.temporary(target),
         cancel,
     )
     .await?;
-    Ok(spec.held_back(&held))
+    Ok(held_back)
 }
 
 /// Returns whether a sandbox failed to start because no overlay is possible over the project, or

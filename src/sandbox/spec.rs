@@ -17,7 +17,11 @@ use super::held::Held;
 use super::image_paths;
 use super::machine;
 use super::mounted;
+use super::scratch::CarriedFolder;
+use super::scratch::Scratch;
 use super::user::User;
+use super::user_names::ImageUsers;
+use super::user_names::UserNames;
 use super::volumes::Closed;
 use super::volumes::Share;
 use super::volumes::cover;
@@ -30,6 +34,7 @@ use podbay_engine::Log;
 use podbay_engine::Mount;
 use podbay_engine::Network;
 use podbay_engine::Ulimit;
+use podbay_engine::VolumeFile;
 use podbay_event::ProgressSink;
 use podbay_guest as guest;
 use podbay_wire::BytesPath;
@@ -137,6 +142,9 @@ pub struct Spec {
     /// The volume of the gateway's socket, for a session that may have one.
     gateway: Option<String>,
     ids: (u32, u32),
+    /// The name of its user, once the image is known.
+    names: Option<UserNames>,
+    scratch: Scratch,
 }
 
 impl Spec {
@@ -190,8 +198,9 @@ impl Spec {
             .chain(masked)
             .collect();
         let files = memory / PER_FILE;
-        let shm = (memory / 32).min(64 << 20);
-        // Together at most half of the memory: these file systems are charged to it.
+        // At most half of the memory: these file systems are charged to it. `/tmp` and the home
+        // folder are in memory only where the image has none that its user could write to.
+        let shm = options.shm.bytes().min(memory / 2);
         let mut tmpfs = vec![
             (
                 "/tmp".to_owned(),
@@ -349,20 +358,23 @@ impl Spec {
             network: NetworkPlan::default(),
             gateway: None,
             ids: (user.uid, user.gid),
+            names: None,
+            scratch: Scratch::in_memory(),
         })
     }
 
-    /// Refuses an image in which links would lead the engine astray. What was found good is
-    /// remembered in the folder `seen`.
+    /// Refuses an image in which links would lead the engine astray, and returns the same for what
+    /// the image has for its user: a name, and folders to write to. What was found is remembered in
+    /// the folder `seen`.
     #[boxed]
-    pub async fn check_image(
-        &self,
+    pub async fn fit_to_image(
+        self,
         engine: &Engine,
         image: &ImageFacts,
         seen: &Path,
         progress: &ProgressSink,
         cancel: &CancellationToken,
-    ) -> Result<(), Error> {
+    ) -> Result<Self, Error> {
         let places = image_paths::Places::of_a_box();
         let found = Box::pin(image_paths::look(
             engine,
@@ -375,12 +387,44 @@ impl Spec {
         ))
         .await;
         match found.map_err(Error::engine("look at the image"))? {
-            Some(problem) => Err(Error::Image {
+            Ok(users) => Ok(self.for_users(&users)),
+            Err(problem) => Err(Error::Image {
                 image: image.tags.first().unwrap_or(&image.id).clone(),
                 problem,
             }),
-            None => Ok(()),
         }
+    }
+
+    /// Returns the same for what an image has for its user: a name, and folders to write to.
+    #[must_use]
+    pub fn for_users(mut self, image: &ImageUsers) -> Self {
+        let (scratch, said) = Scratch::of(image);
+        let names = UserNames::of(image, self.ids, scratch.home);
+        self.warnings.extend(said);
+        let env = &mut self.container.env;
+        env.retain(|pair| !pair.starts_with("HOME="));
+        env.push(format!("HOME={}", scratch.home));
+        env.extend(names.variables());
+        self.names = Some(names);
+        self.scratch = scratch;
+        self
+    }
+
+    /// Returns the files that the guest's volume must have for it.
+    pub(super) fn user_files(&self) -> Vec<VolumeFile> {
+        self.names.as_ref().map_or_else(Vec::new, UserNames::files)
+    }
+
+    /// Returns the folders that a session takes from one sandbox to the next.
+    pub(super) fn carried(&self) -> Vec<CarriedFolder> {
+        self.review
+            .as_ref()
+            .map_or_else(Vec::new, |held| self.scratch.carried(held))
+    }
+
+    /// Whether they are lost with the last container that has them.
+    pub(super) fn is_scratch_in_memory(&self) -> bool {
+        self.scratch.is_in_memory()
     }
 
     /// Returns what the engine is told, under a name and labels of this run.
@@ -396,14 +440,12 @@ impl Spec {
         let mut container = self.uncovered(name, labels, hosts);
         if let Some(held) = &self.review {
             held.take_the_place_of_the_project(&mut container);
-            for (name, target) in held.carried() {
-                container.tmpfs.retain(|(path, _)| path != target);
-                container.mounts.push(Mount::Volume {
-                    name,
-                    target: target.to_owned(),
-                    read_only: false,
-                });
-            }
+        }
+        self.scratch.mount(&mut container, self.review.as_ref());
+        if let (Some(names), Some(hosts)) = (&self.names, hosts) {
+            // The list of hosts lies in the same volume.
+            let volume = hosts.rsplit_once('/').map_or("", |(folder, _)| folder);
+            container.mounts.extend(names.mounts(volume));
         }
         self.cover(&mut container);
         self.connect(&mut container);
@@ -415,6 +457,9 @@ impl Spec {
 
     /// Returns how the temporary file system at a place is mounted, if one is there.
     pub(super) fn temporary(&self, place: &str) -> Option<&str> {
+        if !self.scratch.is_in_memory() {
+            return None;
+        }
         self.container
             .tmpfs
             .iter()

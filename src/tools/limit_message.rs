@@ -102,7 +102,7 @@ mod tests {
         check(
             Limit::Disk { bytes: 10 << 30 },
             Some(("d\u{1b}[31md", 1, 3 << 20)),
-            "killed: the project has grown by more than 10.0 GiB in this session, the limit of `sandbox.disk`; most was written by `d[31md`, \
+            "killed: the project, /tmp and the home folder have grown by more than 10.0 GiB in this session, the limit of `sandbox.disk`; most was written by `d[31md`, \
              3.0 MiB",
         );
         // Who wrote nothing was only there.

@@ -27,14 +27,14 @@ impl fmt::Display for Limit {
             Self::Disk { bytes } => {
                 write!(
                     f,
-                    "the project has grown by more than {} in this session, the limit of `sandbox.disk`",
+                    "the project, /tmp and the home folder have grown by more than {} in this session, the limit of `sandbox.disk`",
                     size(bytes)
                 )
             }
             Self::Files { count } => {
                 write!(
                     f,
-                    "the project has gained more than {count} files in this session, the limit of `sandbox.disk_files`"
+                    "the project, /tmp and the home folder have gained more than {count} files in this session, the limit of `sandbox.disk_files`"
                 )
             }
             Self::FreeSpace { bytes } => {

@@ -25,7 +25,14 @@ use super::Finding;
 const MOST_FOLDERS: usize = 5000;
 
 /// Where a command may write.
-const WRITABLE: [&str; 5] = ["/workspace", "/tmp", "/home/agent", "/dev/shm", "/run"];
+const WRITABLE: [&str; 6] = [
+    "/workspace",
+    "/tmp",
+    "/var/tmp",
+    "/home/agent",
+    "/dev/shm",
+    "/run",
+];
 
 /// Terminals, and the devices that every program relies on.
 const DEVICES: [(u32, u32); 7] = [(1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0), (5, 2)];

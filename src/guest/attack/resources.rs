@@ -261,21 +261,25 @@ pub(super) fn count(_: &[String]) -> Finding {
     }
 }
 
-/// as many empty files in `/tmp` as possible, a little beyond the limit. Nothing is tried
-/// where they would be on a disk.
+/// as many empty files as possible in a folder that is in memory, a little beyond the limit:
+/// those on a disk are counted like the project's.
 pub(super) fn inodes(_: &[String]) -> Finding {
     const MOST: u64 = 2_000_000;
-    let facts = match statfs("/tmp") {
-        Ok(facts) => facts,
-        Err(error) => return Finding::failed(format!("/tmp cannot be asked: {error}")),
+    let in_memory =
+        |place: &&str| statfs(*place).is_ok_and(|facts| facts.filesystem_type() == TMPFS_MAGIC);
+    let Some(place) = ["/tmp", "/dev/shm"].into_iter().find(in_memory) else {
+        return Finding::held("no folder in memory can be written");
     };
-    if facts.filesystem_type() != TMPFS_MAGIC || facts.files() > MOST {
-        return Finding::failed("/tmp has no bound of its own; nothing was tried");
+    let files = statfs(place).map_or(u64::MAX, |facts| facts.files());
+    if files > MOST {
+        return Finding::failed(format!(
+            "{place} has no bound of its own; nothing was tried"
+        ));
     }
-    let most = facts.files() + 32;
-    let folder = Path::new("/tmp").join(format!(".{NAME}-{}", std::process::id()));
+    let most = files + 32;
+    let folder = Path::new(place).join(format!(".{NAME}-{}", std::process::id()));
     if let Err(error) = fs::create_dir(&folder) {
-        return Finding::failed(format!("no folder can be made in /tmp: {error}"));
+        return Finding::failed(format!("no folder can be made in {place}: {error}"));
     }
     let mut found = Finding::failed(format!("{most} files were made"));
     for n in 0..most {

@@ -11,6 +11,7 @@ const LIMITS: DiskLimits = DiskLimits {
 fn room(mib: u64, files: u64) -> FreeSpace {
     FreeSpace {
         bytes: mib << 20,
+        least: mib << 20,
         files: Some(files),
         all_bytes: 1 << 40,
         all_files: 10_000_000,
@@ -90,6 +91,7 @@ fn growth_and_free_space_are_judged_by_session_and_by_command() {
     );
     let none = FreeSpace {
         bytes: plenty << 20,
+        least: plenty << 20,
         files: None,
         all_bytes: 1 << 40,
         all_files: 0,
@@ -149,7 +151,7 @@ fn a_command_that_cannot_write_is_not_ended_for_others_writes() {
 
 #[test]
 fn a_sandbox_that_replaces_another_continues_counting() {
-    let mut disk = Disk::watch(&std::env::temp_dir());
+    let mut disk = Disk::watch(vec![std::env::temp_dir()]);
     let began = DiskBegan {
         at: 1_000_000_000,
         bytes: 100 << 30,
@@ -195,7 +197,7 @@ fn a_sandbox_that_replaces_another_continues_counting() {
 
 #[test]
 fn rel_09_setting_the_clock_hides_no_growth() {
-    let disk = Disk::watch(&std::env::temp_dir());
+    let disk = Disk::watch(vec![std::env::temp_dir()]);
     let hour = Duration::from_secs(3600);
     let close = |found: SystemTime, expected: SystemTime| {
         let apart = found
@@ -217,7 +219,7 @@ fn rel_09_setting_the_clock_hides_no_growth() {
 
 #[test]
 fn space_that_others_took_does_not_count_as_the_projects() {
-    let mut disk = Disk::watch(&std::env::temp_dir());
+    let mut disk = Disk::watch(vec![std::env::temp_dir()]);
     disk.limit(LIMITS);
     let before = room(100 << 10, 9_000_000);
     *disk.before() = Some(before);
@@ -249,4 +251,51 @@ fn space_that_others_took_does_not_count_as_the_projects() {
         ),
         "what is too large to be seen is not let off"
     );
+}
+
+#[test]
+fn two_disks_count_together_and_each_keeps_its_floor() {
+    let project = room(50 << 10, 100);
+    let engine = FreeSpace {
+        all_bytes: 1 << 41,
+        ..room(20 << 10, 200)
+    };
+    let before = project.and(engine);
+    assert_eq!(
+        (before.bytes, before.least, before.files),
+        (70 << 30, 20 << 30, Some(300))
+    );
+    let now = |project: u64, engine: u64| FreeSpace {
+        bytes: (project + engine) << 20,
+        least: project.min(engine) << 20,
+        ..before
+    };
+    check(before, before, now(45 << 10, 16 << 10), None);
+    check(
+        before,
+        before,
+        now(45 << 10, 14 << 10),
+        Some(Limit::Disk { bytes: 10 << 30 }),
+    );
+    let floor = DiskLimits { bytes: 0, ..LIMITS };
+    assert_eq!(
+        judge(floor, before, OwnShare::Some(before), now(50 << 10, 1000)),
+        Some(Limit::FreeSpace { bytes: 1 << 30 }),
+        "the engine's disk is nearly full"
+    );
+}
+
+#[test]
+fn folders_of_one_file_system_are_counted_once() {
+    let place = tempfile::tempdir().expect("a folder");
+    let (one, two) = (place.path().join("one"), place.path().join("two"));
+    for folder in [&one, &two] {
+        std::fs::create_dir(folder).expect("made");
+    }
+    let both = FreeSpace::of_all(&[one.clone(), two.clone()]).expect("a file system");
+    let alone = FreeSpace::of(&one).expect("a file system");
+    assert_eq!(both.all_bytes, alone.all_bytes);
+    let missing = place.path().join("missing");
+    let folders = folders_on_disk(&one, &[one.join("below"), missing, "/dev/shm".into()]);
+    assert_eq!(folders, [one], "what is within, missing, or in memory");
 }

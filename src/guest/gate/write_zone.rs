@@ -13,21 +13,29 @@ use nix::sys::stat::SFlag;
 
 use super::resolved_path::HeldEntry;
 use super::resolved_path::ResolvedPath;
+use crate::mounts::mount_of;
 use podbay_wire::BytesPath;
 use podbay_wire::WriteGate;
 use podbay_wire::protected_name;
 
 /// Folders of the sandbox that are removed with it, besides the home folder.
-const FREE: [&str; 2] = ["/tmp", "/dev"];
+const FREE: [&str; 3] = ["/tmp", "/var/tmp", "/dev"];
 
 /// The folders that decide whether a write is asked about.
 #[derive(Debug)]
 pub(super) struct WriteZones {
-    /// The project's folder, and its device.
+    /// The project's folder.
     project: Vec<u8>,
-    device: Option<u64>,
-    free: Vec<Vec<u8>>,
+    free: Vec<FreeZone>,
     unasked: Gitignore,
+}
+
+/// A folder in which a write needs no question.
+#[derive(Debug)]
+struct FreeZone {
+    path: Vec<u8>,
+    /// The device, where a file may have another name in the project.
+    device: Option<u64>,
 }
 
 /// Whether a write is asked about.
@@ -58,16 +66,18 @@ impl WriteZones {
             let _ = unasked.add_line(None, pattern);
         }
         let project = real(project);
+        let free = FREE
+            .iter()
+            .map(|path| real(path.as_bytes()))
+            .chain(home)
+            .map(|path| FreeZone {
+                device: shared_device(&path, &project),
+                path,
+            })
+            .collect();
         Self {
-            device: fs::metadata(Path::new(OsStr::from_bytes(&project)))
-                .ok()
-                .map(|found| found.dev()),
             project,
-            free: FREE
-                .iter()
-                .map(|path| real(path.as_bytes()))
-                .chain(home)
-                .collect(),
+            free,
             unasked: unasked.build().unwrap_or_else(|_| Gitignore::empty()),
         }
     }
@@ -101,8 +111,11 @@ impl WriteZones {
                 asked(path, false)
             };
         }
-        let is_free = self.free.iter().any(|free| below(path, free).is_some());
-        if is_free && !there.is_some_and(|there| self.may_be_of_project(there)) {
+        let zone = self
+            .free
+            .iter()
+            .find(|free| below(path, &free.path).is_some());
+        if zone.is_some_and(|zone| !there.is_some_and(|there| zone.may_be_of_project(there))) {
             WriteZone::Free
         } else {
             asked(path, false)
@@ -117,13 +130,26 @@ impl WriteZones {
                 .matched_path_or_any_parents(Path::new(OsStr::from_bytes(relative)), is_folder)
                 .is_ignore()
     }
+}
 
+impl FreeZone {
     /// Returns whether a file may have another name in the project.
     fn may_be_of_project(&self, there: &HeldEntry) -> bool {
         there.kind() == SFlag::S_IFREG
             && there.stat.st_nlink > 1
             && self.device == Some(there.stat.st_dev)
     }
+}
+
+/// Returns the device that a folder shares with the project. Between two mounts of one device no
+/// hard link can be made.
+fn shared_device(folder: &[u8], project: &[u8]) -> Option<u64> {
+    let path = |bytes: &[u8]| Path::new(OsStr::from_bytes(bytes)).to_owned();
+    let (folder, project) = (path(folder), path(project));
+    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+    let shared = device(&project).filter(|shared| device(&folder) == Some(*shared))?;
+    let is_apart = mount_of(&folder) != mount_of(&project);
+    (!is_apart).then_some(shared)
 }
 
 /// Returns whether a file has no name any more, so that no other process sees what is written to
@@ -153,10 +179,11 @@ mod tests {
         let gate = WriteGate {
             unasked: unasked.iter().map(|&pattern| pattern.to_owned()).collect(),
         };
-        WriteZones {
-            device: None,
-            ..WriteZones::new(&gate, b"/nowhere/project", Some(b"/nowhere"))
+        let mut zones = WriteZones::new(&gate, b"/nowhere/project", Some(b"/nowhere"));
+        for zone in &mut zones.free {
+            zone.device = None;
         }
+        zones
     }
 
     fn of(zones: &WriteZones, path: &str, makes_folder: bool) -> WriteZone {

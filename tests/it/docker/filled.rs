@@ -30,7 +30,7 @@ fn r_08_a_project_that_grows_too_much_is_stopped_and_so_is_a_full_disk() {
     has(
         &text,
         &[
-            "killed: the project has grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`",
+            "killed: the project, /tmp and the home folder have grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`",
             "most was written by `",
         ],
     );
@@ -78,7 +78,7 @@ fn r_08_a_project_that_grows_too_much_is_stopped_and_so_is_a_full_disk() {
     has(
         &told,
         &[
-            "a background command was ended: the project has grown by more than 48.0 MiB in this session, the limit of `sandbox.disk`",
+            "a background command was ended: the project, /tmp and the home folder have grown by more than 48.0 MiB in this session, the limit of `sandbox.disk`",
         ],
     );
     remove("back");
@@ -119,7 +119,7 @@ fn r_08_a_file_that_has_lost_its_name_counts_while_it_is_open_or_mapped() {
         ("PODBAY_SANDBOX_DISK", "64MiB"),
         ("PODBAY_SANDBOX_DISK_FLOOR", "16MiB"),
     ];
-    let grown = "killed: the project has grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`";
+    let grown = "killed: the project, /tmp and the home folder have grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`";
     let open = "import os, time\nf = open('hidden', 'wb')\nos.unlink('hidden')\n";
     let write = "for n in range(200):\n    f.write(bytes(1 << 20)); f.flush(); time.sleep(0.01)\ntime.sleep(60)";
     let text = greedy(
@@ -206,7 +206,7 @@ for n in range(24):
     f.write(bytes(8 << 20)); f.flush()
     socket.send_fds(one, [b'x'], [f.fileno()]); f.close(); time.sleep(0.05)
 time.sleep(60)";
-    let grown = "killed: the project has grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`";
+    let grown = "killed: the project, /tmp and the home folder have grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`";
     let text = greedy(
         &env,
         &[],
@@ -266,7 +266,7 @@ fn r_08_who_only_printed_a_line_is_not_named_for_a_disk_that_was_filled() {
     has(
         &text,
         &[
-            "killed: the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`",
+            "killed: the project, /tmp and the home folder have grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`",
         ],
     );
     assert!(!text.contains("most was written by"), "{text}");
@@ -287,7 +287,7 @@ fn r_08_commands_that_are_over_before_a_look_are_told_what_they_took() {
     has(
         &text,
         &[
-            "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`",
+            "the project, /tmp and the home folder have grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`",
         ],
     );
 }
@@ -328,8 +328,7 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
         .filter(|message| message["role"] == "tool")
         .map(|message| message["content"].to_string())
         .collect();
-    let limit =
-        "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`";
+    let limit = "the project, /tmp and the home folder have grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`";
     assert_eq!(told.len(), 16, "{told:#?}");
     assert_eq!(told[0], "\"ended 0\\n\"", "{told:#?}");
     // A look may come in time to end it, before its last word on a busy machine.
@@ -442,7 +441,7 @@ fn r_08_a_box_in_the_place_of_another_goes_on_counting() {
         &told,
         &[
             "A new one takes its place",
-            "the project has grown by more than 64.0 MiB in this session",
+            "the project, /tmp and the home folder have grown by more than 64.0 MiB in this session",
         ],
     );
     env.assert_no_container();
@@ -466,7 +465,7 @@ fn r_09_a_project_that_gains_too_many_files_is_stopped() {
     has(
         &text,
         &[
-            "killed: the project has gained more than 5000 files in this session, the limit of `sandbox.disk_files`",
+            "killed: the project, /tmp and the home folder have gained more than 5000 files in this session, the limit of `sandbox.disk_files`",
             "`python3`",
         ],
     );
@@ -490,68 +489,52 @@ fn r_09_a_project_that_gains_too_many_files_is_stopped() {
 fn r_15_which_of_its_own_folders_is_full_is_told() {
     let Some(env) = TestBox::new() else { return };
     let flags = ["--memory", "256m"];
-    let text = greedy(&env, &flags, &[], "head -c 1G /dev/zero > /tmp/large");
-    has(
-        &text,
-        &[
-            "No space left on device",
-            "/tmp is full: it holds 64 MiB in 16384 files at most; if that is why it failed, remove files there",
-        ],
-    );
-    let text = greedy(
-        &env,
-        &flags,
-        &[],
-        "cd \"$HOME\" && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'",
-    );
-    has(
-        &text,
-        &[
-            "No space left on device",
-            "/home/agent is full: it holds 48 MiB in 16384 files at most",
-        ],
-    );
-    let text = greedy(
-        &env,
-        &flags,
-        &[],
-        "cd /tmp && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'",
-    );
-    has(&text, &["/tmp is full"]);
     let text = greedy(&env, &flags, &[], "head -c 1G /dev/zero > /dev/shm/large");
-    has(&text, &["/dev/shm is full"]);
-    // A command in the background has nowhere to print to.
-    let fill = "cd /tmp && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'";
-    let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "sleep 30", "background": true}))
-        .calls("bash", json!({ "command": fill }))
-        .calls("bash", json!({"command": "sleep 30", "background": true}))
-        .says("Done.")
-        .start_blocking();
-    run(&mut env.task(&model, &["--memory", "256m", "be greedy"])).expect(0);
-    let told = model.requests().last().expect("requests")["messages"].clone();
-    let told: Vec<String> = told
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter(|message| message["role"] == "tool")
-        .map(|m| m["content"].to_string())
-        .collect();
-    assert!(
-        told[0].contains("it runs in the background") && !told[0].contains("full"),
-        "{told:#?}"
-    );
     has(
-        &told[2],
+        &text,
         &[
-            "for the output",
             "No space left on device",
-            "/tmp is full: it holds 64 MiB in 16384 files at most",
+            "/dev/shm is full: it holds 64 MiB in 4096 files at most (`sandbox.shm` gives it more); if that is why it failed, remove files there",
         ],
     );
+    let more = [("PODBAY_SANDBOX_SHM", "96MiB")];
+    let script = "head -c 80M /dev/zero > /dev/shm/large && echo written";
+    has(&greedy(&env, &flags, &more, script), &["written"]);
+    let text = greedy(
+        &env,
+        &flags,
+        &[],
+        "cd /dev/shm && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'",
+    );
+    has(&text, &["/dev/shm is full"]);
     // Of what failed for another reason nothing of the kind is said.
     let text = greedy(&env, &flags, &[], "false");
     assert!(!text.contains("full"), "{text}");
+}
+
+/// A command that writes more than `sandbox.disk` outside of the project is ended as well: these
+/// folders are on the engine's disk.
+#[test]
+fn temporary_files_and_the_home_folder_count_within_the_disk_limit() {
+    let Some(env) = TestBox::new() else { return };
+    let small = [("PODBAY_SANDBOX_DISK", "64MiB")];
+    for place in ["/tmp", "\"$HOME\""] {
+        let script = format!("head -c 1G /dev/urandom > {place}/large");
+        let text = greedy(&env, &[], &small, &script);
+        has(
+            &text,
+            &[
+                "killed: the project, /tmp and the home folder have grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`",
+            ],
+        );
+    }
+    let few = [("PODBAY_SANDBOX_DISK_FILES", "5000")];
+    let script = "cd /tmp && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'";
+    has(
+        &greedy(&env, &[], &few, script),
+        &["have gained more than 5000 files in this session, the limit of `sandbox.disk_files`"],
+    );
+    env.assert_no_container();
 }
 
 #[test]

@@ -136,12 +136,41 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
         .as_array()
         .expect("a list")
         .iter()
-        .find(|mount| mount["Type"] == "volume")
+        .find(|mount| mount["Destination"] == "/run/podbay/bin")
         .expect("the guest's volume");
     let volume = guest["Name"].as_str().expect("a name");
     let hosts = format!("{}/hosts", guest["Source"].as_str().expect("a path"));
     assert!(volume.starts_with("podbay-guest-"), "{volume}");
     let readonly = [&READONLY_PATHS[..], &["/workspace/.git"]].concat();
+    // Temporary files and the home folder: removed with the container, on the engine's disk.
+    let mut labels = container["Config"]["Labels"].clone();
+    // A container inherits those of its image: what that was made from.
+    let is_of_image = |spec: &Value| spec.as_str().is_some_and(|spec| spec.contains(' '));
+    if is_of_image(&labels["dev.podbay.spec"]) {
+        labels
+            .as_object_mut()
+            .expect("an object")
+            .remove("dev.podbay.spec");
+    }
+    let scratch = |target: &str| json!({"Type": "volume", "Target": target, "VolumeOptions": {"Labels": labels}});
+    // The lists of users are named by their content.
+    let users = container["HostConfig"]["Mounts"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|mount| mount["Target"] == "/etc/passwd")
+        .and_then(|mount| mount["Source"].as_str()?.strip_suffix("/passwd"))
+        .expect("a list of users");
+    assert!(
+        users.starts_with(&hosts.replace("/hosts", "/users/")),
+        "{users}"
+    );
+    let list = |name: &str| {
+        json!({
+            "Type": "bind", "Source": format!("{users}/{name}"), "Target": format!("/etc/{name}"), "ReadOnly": true,
+            "BindOptions": {"Propagation": "rslave", "NonRecursive": true},
+        })
+    };
     check_settings(
         container,
         of_a_box(json!({
@@ -156,18 +185,21 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
                     "Type": "bind", "Source": hosts, "Target": "/etc/hosts", "ReadOnly": true,
                     "BindOptions": {"Propagation": "rslave", "NonRecursive": true},
                 },
+                scratch("/tmp"),
+                scratch("/home/agent"),
+                list("passwd"),
+                list("group"),
             ],
             "ReadonlyPaths": readonly,
             "SecurityOpt": ["no-new-privileges:true", format!("seccomp={SECCOMP_OF_COMMANDS}")],
             "Tmpfs": {
-                "/tmp": format!("rw,exec,nosuid,nodev,size={},nr_inodes=131072,mode=1777", GIB / 2),
-                "/home/agent": format!("rw,exec,nosuid,nodev,size={},nr_inodes=131072,mode=0700,uid={uid},gid={gid}", GIB * 3 / 8),
                 "/run": "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=0755",
                 "/dev/shm": format!("rw,noexec,nosuid,nodev,size={},nr_inodes=32768,mode=1777", 64 << 20),
             },
         })),
     );
-    // What came of it: three mounts, one to write on, and no way in by a port or a name.
+    // What came of it: mounts, of which the project and two of the sandbox's own are to write on, and
+    // no way in by a port or a name.
     let mounted = |mount: &Value| {
         (
             mount["Destination"].as_str().expect("text").to_owned(),
@@ -182,8 +214,12 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
         .collect();
     mounts.sort();
     let expected = [
+        ("/etc/group", false),
         ("/etc/hosts", false),
+        ("/etc/passwd", false),
+        ("/home/agent", true),
         ("/run/podbay/bin", false),
+        ("/tmp", true),
         ("/workspace", true),
     ];
     assert_eq!(
@@ -217,7 +253,6 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
     }
     let environment = [
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME=/home/agent",
         "LANG=C.UTF-8",
         "TERM=dumb",
         "CARGO_NET_RETRY=0",
@@ -232,6 +267,10 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
         "ENV=",
         "PROMPT_COMMAND=",
         "GLIBC_TUNABLES=",
+        "HOME=/home/agent",
+        "USER=agent",
+        "LOGNAME=agent",
+        "SHELL=/bin/bash",
     ];
     assert_eq!(config["Env"], json!(environment));
 }

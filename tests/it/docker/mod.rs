@@ -64,6 +64,7 @@ mod review;
 mod review_large;
 mod reviewed_git;
 mod reviewed_lures;
+mod scratch;
 mod screen;
 mod second;
 mod second_engine;
@@ -81,6 +82,7 @@ mod traced;
 mod undo;
 mod undo_killed;
 mod unremoved;
+mod user_name;
 mod writable;
 
 use std::io;

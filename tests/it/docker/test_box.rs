@@ -110,6 +110,21 @@ impl TestBox {
     pub(super) fn assert_no_container(&self) {
         let gone = within(Duration::from_secs(20), || self.containers().is_empty());
         assert!(gone, "left over: {:?}", self.containers());
+        let gone = within(Duration::from_secs(20), || self.scratch().is_empty());
+        assert!(gone, "left over: {:?}", self.scratch());
+    }
+
+    /// Returns the volumes with temporary files of its sandboxes.
+    pub(super) fn scratch(&self) -> Vec<String> {
+        let project = format!("label=dev.podbay.project={}", self.key());
+        let of_role = |role: &str| {
+            let role = format!("label=dev.podbay.role={role}");
+            docker(&[
+                "volume", "ls", "--quiet", "--filter", &project, "--filter", &role,
+            ])
+        };
+        let listed = ["workspace", "environment"].map(of_role).concat();
+        listed.lines().map(str::to_owned).collect()
     }
 
     /// Waits until the project holds this file: what a command makes to say that it has begun.
