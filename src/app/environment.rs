@@ -110,9 +110,11 @@ pub struct Running {
 
 /// Starts the environment and, where the model is ours, the model server. Returns what is up then.
 #[boxed]
-pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
+pub async fn up(place: &Place, with_model: bool, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
-    model::check_endpoint(&place.config, place.api_key.as_ref())?;
+    if with_model {
+        model::check_endpoint(&place.config, place.api_key.as_ref())?;
+    }
     if place.config.network.mode() == NetworkMode::Allowlist {
         return Err(Error::usage(
             "an allow-list belongs to a session, and `podbay up` has none: its sandbox would outlive the gateway",
@@ -121,12 +123,17 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     }
     let bench = open(place, "`podbay up`", cancel).await?;
     bench.sweep_aside();
-    let status = Box::pin(up_with(place, front, &bench)).await;
+    let status = Box::pin(up_with(place, with_model, front, &bench)).await;
     bench.tell_left(&front.sink);
     status
 }
 
-async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, Error> {
+async fn up_with(
+    place: &Place,
+    with_model: bool,
+    front: &Front,
+    bench: &Bench,
+) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
     let sink = Arc::clone(&front.sink);
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
@@ -161,7 +168,14 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
             .map_err(Error::Sandbox)?;
         Ok::<_, Error>((spec, next))
     };
-    let server = model::connect(bench, place.api_key.clone(), &progress, cancel);
+    let server = async {
+        if !with_model {
+            return Ok(None);
+        }
+        model::connect(bench, place.api_key.clone(), &progress, cancel)
+            .await
+            .map(Some)
+    };
     let (spec, found) = match tokio::join!(environment, server) {
         (Ok((mut spec, next)), Ok(found)) => {
             if let Some(next) = next {
@@ -169,6 +183,9 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
                 Environment::settle(bench.engine()?, bench.project()?, next)
                     .await
                     .map_err(Error::Sandbox)?;
+            } else {
+                let lacks = Environment::lacks(bench.engine()?, &spec, cancel).await;
+                spec.warnings.extend(lacks.map_err(Error::Sandbox)?);
             }
             (spec, found)
         }
@@ -190,19 +207,20 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
     {
         (front.sink)(Kind::Warning { message }.into());
     }
-    let model::Found { probed, notes, .. } = found;
-    for message in notes {
-        (front.sink)(Kind::Warning { message }.into());
-    }
-    (front.sink)(
-        Kind::ModelReady {
-            model: probed.model,
-            context: probed.context,
-            tools: probed.tools,
-            reason: probed.reason,
+    if let Some(model::Found { probed, notes, .. }) = found {
+        for message in notes {
+            (front.sink)(Kind::Warning { message }.into());
         }
-        .into(),
-    );
+        (front.sink)(
+            Kind::ModelReady {
+                model: probed.model,
+                context: probed.context,
+                tools: probed.tools,
+                reason: probed.reason,
+            }
+            .into(),
+        );
+    }
     look(place, bench, cancel).await
 }
 

@@ -147,6 +147,7 @@ pub use settings::settings;
 pub use settings::trust_settings;
 pub use settings::trusted_settings;
 pub use shell::Shell;
+pub use shell::ShellCommand;
 pub use shell::ShellInput;
 pub use shell::ShellUpdate;
 pub use shell::shell;

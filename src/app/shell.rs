@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_recursion::async_recursion as boxed;
@@ -30,6 +32,12 @@ use podbay_wire::message::Stream;
 /// How long a command may take to end after it was asked to, beyond its own time for that: a
 /// sandbox that lives needs far less.
 const ENDING: Duration = Duration::from_secs(5);
+
+/// The exit code of a command that ran too long.
+const TIMED_OUT: u8 = 124;
+
+/// Most characters of an argument in the record of commands, and four times as many as arguments.
+const RECORDED: usize = 1024;
 
 /// A shell, or one command, that a user runs in the sandbox.
 pub struct Shell {
@@ -79,20 +87,39 @@ impl ShellInput {
     }
 }
 
-/// Starts a command, or the sandbox's shell where `command` is empty. `terminal` is rows, columns and
-/// `TERM`.
+/// What is to be run.
+#[derive(Clone, Debug, Default)]
+pub struct ShellCommand {
+    /// Empty: the sandbox's shell.
+    pub argv: Vec<OsString>,
+    /// Where, as a path from the project's folder.
+    pub directory: Option<PathBuf>,
+    /// Name and value, in addition to those of every command.
+    pub environment: Vec<(String, String)>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Rows, columns and `TERM`.
+    pub terminal: Option<(u16, u16, String)>,
+}
+
+/// Starts a command, or the sandbox's shell.
 #[boxed]
-pub async fn shell(
-    place: &Place,
-    command: Vec<std::ffi::OsString>,
-    terminal: Option<(u16, u16, String)>,
-    front: &Front,
-) -> Result<Shell, Error> {
+pub async fn shell(place: &Place, command: ShellCommand, front: &Front) -> Result<Shell, Error> {
     let cancel = front.interrupt.run();
     let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let mut words: Vec<_> = command
+        .argv
+        .iter()
+        .map(|word| {
+            word.to_string_lossy()
+                .chars()
+                .take(RECORDED)
+                .collect::<String>()
+        })
+        .collect();
+    words.truncate(RECORDED / 4);
     let record = CommandRecord::begin(
         &place.state,
         &place.config.session,
@@ -102,14 +129,15 @@ pub async fn shell(
     );
     // The user's own hand on their own sandbox is its approval.
     let approved = Approved::by_hand(Exec {
-        argv: command.into_iter().map(BytesPath::from).collect(),
-        working_directory: None,
-        terminal: terminal.map(|(rows, columns, kind)| Terminal {
+        argv: command.argv.into_iter().map(BytesPath::from).collect(),
+        working_directory: command.directory.map(BytesPath::from),
+        environment: command.environment,
+        terminal: command.terminal.map(|(rows, columns, kind)| Terminal {
             rows,
             columns,
             kind,
         }),
-        timeout_ms: None,
+        timeout_ms: command.timeout.map(|limit| limit.as_millis() as u64),
         grace_ms: place.config.sandbox.grace.get() * 1000,
     });
     let grace = place.config.sandbox.grace.duration();
@@ -193,6 +221,8 @@ impl Shell {
                     .flatten()
                     .reduce(|all, note| format!("{all}; {note}"));
                 let code = match ended.end {
+                    // As `timeout` of coreutils reports it.
+                    _ if matches!(ended.limit, Some(Limit::Time { .. })) => TIMED_OUT,
                     End::Exited { code } => u8::try_from(code & 0xff).unwrap_or(1),
                     End::Signaled { signal } => {
                         u8::try_from(signal.saturating_add(128) & 0xff).unwrap_or(255)

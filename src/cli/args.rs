@@ -22,6 +22,7 @@ use super::review::ReviewArgs;
 use super::sessions::SessionsCommand;
 use super::undo::UndoArgs;
 use super::why::WhyArgs;
+use podbay_event::Seconds;
 
 /// Run a coding agent whose hands are in a sandbox
 ///
@@ -56,7 +57,7 @@ pub(super) enum Command {
     Sh(ShArgs),
     /// Start the project's sandbox, in which changes are made in place, and the model server, and
     /// leave them running
-    Up(PlaceFlags),
+    Up(UpArgs),
     /// End what `up` and earlier runs left running
     Down(PlaceFlags),
     /// Show what is running
@@ -483,7 +484,7 @@ pub(super) struct CallArgs {
     /// Name of the tool, such as `read_file`
     #[arg(value_name = "TOOL")]
     pub(super) tool: String,
-    /// Its arguments, such as '{"path":"README.md"}'
+    /// Its arguments, such as '{"path":"README.md"}'; - reads them from the standard input
     #[arg(value_name = "JSON")]
     pub(super) arguments: String,
     /// What is allowed without asking
@@ -495,11 +496,29 @@ pub(super) struct CallArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ShArgs {
+    /// Folder of the project in which it runs
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// Variable that it finds in its environment; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(super) env: Vec<(String, String)>,
+    /// How long it may take, such as 90s or 10m; exit code 124 if it took longer
+    #[arg(long, value_name = "DURATION")]
+    pub(super) timeout: Option<Seconds>,
     #[command(flatten)]
     pub(super) place: PlaceFlags,
     /// Command and its arguments; without one a shell is opened
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UpArgs {
+    /// Start the sandbox alone: no model is contacted or started
+    #[arg(long)]
+    pub(super) no_model: bool,
+    #[command(flatten)]
+    pub(super) place: PlaceFlags,
 }
 
 #[derive(Debug, Args)]
@@ -563,6 +582,14 @@ pub(super) struct InitArgs {
     /// Taken only to say how a folder is named
     #[arg(hide = true, value_name = "DIR")]
     pub(super) misplaced: Option<PathBuf>,
+}
+
+/// Reads `NAME=VALUE`.
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
 }
 
 #[cfg(test)]

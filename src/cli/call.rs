@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 use std::io;
 use std::io::IsTerminal;
+use std::io::Read;
 use std::sync::Arc;
 
 use super::args::CallArgs;
@@ -13,6 +14,9 @@ use super::setup::Setup;
 use podbay_app as app;
 use podbay_app::Interrupt;
 use podbay_event::Kind;
+
+/// Longest arguments on the standard input: a frame of the protocol holds no more.
+const MOST_BYTES: u64 = 8 << 20;
 
 pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
@@ -41,10 +45,40 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
             sink(event);
         }
     });
-    let called = Box::pin(app::call(&place, &args.tool, &args.arguments, &front)).await?;
+    let arguments = arguments(args.arguments, &interrupt).await?;
+    let called = Box::pin(app::call(&place, &args.tool, &arguments, &front)).await?;
     terminal.finish();
     deliver(&shown(&called.text, io::stdout().is_terminal()))?;
     Ok(signals.exit_code(called.exit_code))
+}
+
+/// Returns the arguments: those on the command line, or all of the standard input.
+async fn arguments(given: String, interrupt: &Interrupt) -> Result<String, app::Error> {
+    if given != "-" {
+        return Ok(given);
+    }
+    // Nothing ends a read that waits for more; a thread of its own may be left behind with it.
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut text = String::new();
+        io::stdin()
+            .lock()
+            .take(MOST_BYTES + 1)
+            .read_to_string(&mut text)
+            .map(|_| text)
+    });
+    let read = tokio::select! {
+        () = interrupt.run().cancelled() => return Err(app::Error::Interrupted),
+        read = reading => read.map_err(io::Error::from).flatten(),
+    };
+    let problem = match read {
+        Ok(text) if text.len() as u64 > MOST_BYTES => "they are longer than 8 MiB".to_owned(),
+        Ok(text) => return Ok(text),
+        Err(error) => error.to_string(),
+    };
+    Err(app::Error::usage(
+        format!("the arguments on the standard input cannot be used: {problem}"),
+        "give one JSON object, such as `echo '{\"path\":\"README.md\"}' | podbay call read_file -`",
+    ))
 }
 
 /// Returns what is written of a result: on a terminal a line that it does not obey, and elsewhere

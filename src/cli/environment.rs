@@ -5,6 +5,7 @@ use super::args::LogsArgs;
 use super::args::OutputFormat;
 use super::args::PlaceFlags;
 use super::args::StatusArgs;
+use super::args::UpArgs;
 use super::delivery::Delivery;
 use super::delivery::deliver;
 use super::flags;
@@ -53,9 +54,10 @@ fn ready(flags: &PlaceFlags, asks: bool, shown: OutputFormat) -> Result<Ready, a
     })
 }
 
-pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
-    let ready = ready(&flags, true, OutputFormat::Text)?;
-    let status = Box::pin(app::up(&ready.place, &ready.front)).await?;
+pub(super) async fn up(args: UpArgs) -> Result<u8, app::Error> {
+    let with_model = !args.no_model;
+    let ready = ready(&args.place, with_model, OutputFormat::Text)?;
+    let status = Box::pin(app::up(&ready.place, with_model, &ready.front)).await?;
     ready.terminal.finish();
     print(&status)?;
     Ok(ready.signals.exit_code(exit_code::DONE))

@@ -118,7 +118,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Run(args)) => run::run(args).await,
         Some(Command::Call(args)) => Box::pin(call::call(args)).await,
         Some(Command::Sh(args)) => Ok(shell_code(Box::pin(sh::sh(args)).await)),
-        Some(Command::Up(flags)) => Box::pin(environment::up(flags)).await,
+        Some(Command::Up(args)) => Box::pin(environment::up(args)).await,
         Some(Command::Down(flags)) => environment::down(flags).await,
         Some(Command::Status(args)) => Box::pin(environment::status(args)).await,
         Some(Command::Logs(args)) if args.network => {

@@ -2,6 +2,8 @@ use std::io;
 use std::io::IsTerminal;
 use std::io::Read;
 use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,10 +25,12 @@ use super::setup::Setup;
 use podbay_app as app;
 use podbay_app::Interrupt;
 use podbay_app::Shell;
+use podbay_app::ShellCommand;
 use podbay_app::ShellInput;
 use podbay_app::ShellUpdate;
 use podbay_app::exit_code;
 use podbay_event::Kind;
+use podbay_event::Seconds;
 
 /// Pieces of input that wait for room in the command's window, so that a Ctrl-C behind them is
 /// seen.
@@ -76,7 +80,14 @@ pub(super) async fn sh_hearing(
     let with = size.map(|(rows, columns)| (rows, columns, kind));
     // Until the command runs, a signal ends the start; afterwards it is passed on.
     let starting = super::run::listen(&interrupt)?;
-    let mut shell = match app::shell(&place, args.command, with, &front).await {
+    let command = ShellCommand {
+        argv: args.command,
+        directory: args.cwd.as_deref().map(in_project),
+        environment: args.env,
+        timeout: args.timeout.map(Seconds::duration),
+        terminal: with,
+    };
+    let mut shell = match app::shell(&place, command, &front).await {
         Ok(shell) => shell,
         Err(error) => {
             terminal.finish();
@@ -104,6 +115,14 @@ pub(super) async fn sh_hearing(
     shell.close().await;
     terminal.finish();
     Ok(starting.exit_code(code))
+}
+
+/// Returns a folder as a path from the project's: one that begins with `/workspace` is where commands
+/// see it.
+fn in_project(folder: &Path) -> PathBuf {
+    folder
+        .strip_prefix("/workspace")
+        .map_or_else(|_| folder.to_owned(), Path::to_owned)
 }
 
 /// What can happen next while a command runs.

@@ -166,6 +166,9 @@ pub struct ContainerState {
     pub pid: Option<u32>,
     /// The limits that the engine reports.
     pub limits: ReportedLimits,
+    /// Paths inside that it was made to mask, and to make read-only.
+    pub masked_paths: Vec<String>,
+    pub readonly_paths: Vec<String>,
 }
 
 /// Limits of a container; `None` means no limit.
@@ -322,6 +325,8 @@ impl Engine {
                 .and_then(|pid| u32::try_from(pid).ok())
                 .filter(|&pid| pid > 0),
             limits,
+            masked_paths: host_config.masked_paths.unwrap_or_default(),
+            readonly_paths: host_config.readonly_paths.unwrap_or_default(),
             image: found.image.unwrap_or_default(),
             ports: ports
                 .iter()

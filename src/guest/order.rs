@@ -1,7 +1,17 @@
 //! Messages between the serving process, the spawner and a supervisor.
 //!
 //! Both ends are the same program, so the encoding is the simplest that works: lengths and bytes.
-//! Not JSON, because arguments are bytes, and 120 KB of them must fit a socket's buffer.
+//! Not JSON, because arguments are bytes, and 120 KB of them must fit a socket's buffer. A longer
+//! order lies in a file in memory, whose descriptor is sent instead.
+
+use std::fs::File;
+use std::io;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use nix::sys::memfd::MFdFlags;
+use nix::sys::memfd::memfd_create;
 
 use super::gate::KnownProgram;
 use podbay_wire::AskedProgram;
@@ -12,6 +22,36 @@ use podbay_wire::WriteGate;
 
 /// Longest message; a socket's buffer takes 208 KiB.
 pub(super) const MAX_ORDER: usize = 192 * 1024;
+
+/// The message in place of a longer one, which lies in the second of the descriptors sent along. No
+/// order begins so.
+pub(super) const IN_FILE: [u8; 1] = [0xff];
+
+/// Longest order in a file.
+const MAX_IN_FILE: u64 = 4 << 20;
+
+/// Puts an order into a file in memory.
+pub(super) fn into_file(order: &[u8]) -> io::Result<OwnedFd> {
+    if order.len() as u64 > MAX_IN_FILE {
+        return Err(io::ErrorKind::ArgumentListTooLong.into());
+    }
+    let file = memfd_create(c"order", MFdFlags::MFD_CLOEXEC)?;
+    let mut file = File::from(file);
+    file.write_all(order)?;
+    Ok(file.into())
+}
+
+/// Reads an order out of such a file.
+pub(super) fn out_of_file(file: OwnedFd) -> io::Result<Vec<u8>> {
+    let file = File::from(file);
+    let length = file.metadata()?.len();
+    if length > MAX_IN_FILE {
+        return Err(io::ErrorKind::ArgumentListTooLong.into());
+    }
+    let mut order = vec![0; usize::try_from(length).unwrap_or(0)];
+    file.read_exact_at(&mut order, 0)?;
+    Ok(order)
+}
 
 /// A program to start. Its descriptors are sent along: control socket, standard input, output,
 /// error, working directory and, where `report` says so, one more.
@@ -332,6 +372,21 @@ mod tests {
     use podbay_wire::ExecScope;
 
     use super::*;
+
+    #[test]
+    fn a_long_order_goes_through_a_file() {
+        let order = Order {
+            argv: vec![vec![b'x'; 100 << 10]; 20],
+            ..Order::default()
+        };
+        let bytes = order.encode();
+        assert!(bytes.len() > MAX_ORDER && bytes[..1] != IN_FILE);
+        let file = into_file(&bytes).expect("a file in memory");
+        let back = out_of_file(file).expect("readable");
+        assert_eq!(Order::decode(&back), Some(order));
+        let error = into_file(&vec![0; 5 << 20]).expect_err("too long");
+        assert_eq!(error.kind(), io::ErrorKind::ArgumentListTooLong);
+    }
 
     #[test]
     fn orders_round_trip_with_any_bytes() {

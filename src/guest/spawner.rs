@@ -31,6 +31,7 @@ use nix::sys::socket::socketpair;
 use super::child::Stdio;
 use super::domain::Domain;
 use super::filter;
+use super::order;
 use super::order::MAX_ORDER;
 use super::order::Order;
 use super::order::Report;
@@ -181,6 +182,11 @@ impl Spawner {
         let mut fds = fds.into_iter();
         // An order without its control socket cannot be answered.
         let Some(control) = fds.next() else { return };
+        let file = if order == order::IN_FILE {
+            fds.next()
+        } else {
+            None
+        };
         let (Some(stdin), Some(stdout), Some(stderr), Some(directory)) =
             (fds.next(), fds.next(), fds.next(), fds.next())
         else {
@@ -208,7 +214,11 @@ impl Spawner {
                 self.signals = None;
                 let domain = self.domain.take();
                 // A panic must not unwind into the loop of the spawner, of which this is a copy.
-                let _ = catch_unwind(AssertUnwindSafe(|| match Order::decode(order) {
+                let order = || match file {
+                    Some(file) => Order::decode(&order::out_of_file(file).ok()?),
+                    None => Order::decode(order),
+                };
+                let _ = catch_unwind(AssertUnwindSafe(|| match order() {
                     Some(order) => supervise(&order, stdio, &control, domain),
                     None => tell(
                         &control,

@@ -11,6 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::child::Stdio;
+use super::order;
 use super::order::Answer;
 use super::order::MAX_ORDER;
 use super::order::Order;
@@ -46,12 +47,15 @@ impl Spawner {
 
     /// Starts a program. The first report tells whether that worked.
     pub(super) async fn start(&self, order: &Order, stdio: &Stdio) -> io::Result<Control> {
-        let bytes = order.encode();
+        let mut bytes = order.encode();
+        let mut file = None;
         if bytes.len() > MAX_ORDER {
-            return Err(io::ErrorKind::ArgumentListTooLong.into());
+            file = Some(order::into_file(&bytes)?);
+            bytes = order::IN_FILE.to_vec();
         }
         let (ours, theirs) = pair()?;
         let mut fds: Vec<RawFd> = vec![theirs.as_raw_fd()];
+        fds.extend(file.as_ref().map(AsRawFd::as_raw_fd));
         fds.extend(
             [&stdio.stdin, &stdio.stdout, &stdio.stderr, &stdio.directory].map(AsRawFd::as_raw_fd),
         );

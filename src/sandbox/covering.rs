@@ -39,6 +39,8 @@ use super::keeper::Purpose;
 use super::keeper::Sees;
 use super::kept::Made;
 use super::renamed::Renamed;
+use super::shared::SharedCovers;
+use super::shared::lost_words;
 use podbay_engine::ContainerId;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
@@ -112,6 +114,15 @@ struct Asked<'a> {
 struct Attempt {
     running: Running,
     looked: Looked,
+}
+
+/// What came of joining a shared sandbox.
+enum Joined {
+    Shared(Box<Running>),
+    /// Something at this path is protected in it no longer.
+    Unprotected(String),
+    /// It was at its end.
+    Ended,
 }
 
 /// The result of a search.
@@ -503,12 +514,15 @@ impl Covering {
                 environment::Present::None if spec.review.is_some() => {
                     Box::pin(self.start_copy(&mut state, asked)).await
                 }
-                environment::Present::Same(id) => {
-                    match Box::pin(self.join(&mut state, &id, asked)).await {
-                        Ok(Some(attempt)) => Ok(attempt),
-                        Ok(None) => Box::pin(self.start(&mut state, asked)).await,
-                        Err(error) => Err(error),
+                environment::Present::Same(id, shared) => {
+                    match Box::pin(self.join_shared(&mut state, &id, &shared, asked)).await? {
+                        Joined::Shared(running) => return Ok(*running),
+                        Joined::Unprotected(path) => {
+                            let _ = beside.set(lost_words(&path));
+                        }
+                        Joined::Ended => {}
                     }
+                    Box::pin(self.start(&mut state, asked)).await
                 }
                 // Said with the first sandbox only; its replacements are beside the same shared
                 // one.
@@ -667,6 +681,38 @@ impl Covering {
         Err(Error::OtherFiles {
             path: asked.spec.project.path().to_owned(),
         })
+    }
+
+    /// Joins the sandbox of `podbay up` with the masks that it has, unless one is lost. What came
+    /// since is told once.
+    async fn join_shared(
+        &self,
+        state: &mut State,
+        id: &ContainerId,
+        shared: &SharedCovers,
+        asked: Asked<'_>,
+    ) -> Result<Joined, Error> {
+        let spec = asked.spec.covering(&shared.covers);
+        let asked = Asked {
+            spec: &spec,
+            ..asked
+        };
+        let Some(Attempt { running, looked }) = self.join(state, id, asked).await? else {
+            return Ok(Joined::Ended);
+        };
+        let found = shared.compare(&spec.project, &looked.covers, &running.facts.mounts);
+        if let Some(path) = found.lost {
+            discard(asked.engine, &running).await;
+            return Ok(Joined::Unprotected(path));
+        }
+        self.remember(&looked.covers, looked.is_whole);
+        let words = found.words(&self.record.told(&id.0));
+        self.record.tell(&id.0, &found.later);
+        state.warnings = looked.warnings;
+        state.warnings.extend(words);
+        state.is_whole |= looked.is_whole;
+        state.covers = Some(shared.covers.clone());
+        Ok(Joined::Shared(Box::new(running)))
     }
 
     /// Joins a running sandbox: since commands have run there, a keeper searches for masks

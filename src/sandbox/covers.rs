@@ -36,7 +36,7 @@ pub(super) const NOT_SEARCHED: &str = "there was not enough time to look through
                                        changed, by commands; a larger `sandbox.look_ms` gives it more, and a session looks through all of it once";
 
 /// Where a sandbox mounts the project.
-const WORKSPACE: &str = "/workspace";
+pub(super) const WORKSPACE: &str = "/workspace";
 
 /// The masks of one sandbox; paths relative to the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,13 @@ impl Covers {
             ));
         }
         (covers, warnings)
+    }
+
+    /// Returns the masks at these paths.
+    pub(super) fn of_paths(mut hidden: Vec<String>, mut read_only: Vec<String>) -> Self {
+        hidden.sort();
+        read_only.sort();
+        Self { hidden, read_only }
     }
 
     /// Returns the masks for a copy-on-write view: auto-run files are writable there, as `git
@@ -288,6 +295,16 @@ struct Written {
     /// Whether the whole project was searched, by the same patterns.
     #[serde(default)]
     is_whole: bool,
+    /// What was told of a shared sandbox.
+    #[serde(default)]
+    told: ToldOfShared,
+}
+
+/// Which paths were said to be newer than a shared sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct ToldOfShared {
+    container: String,
+    paths: BTreeSet<String>,
 }
 
 impl Record {
@@ -321,6 +338,29 @@ impl Record {
         })
     }
 
+    /// Returns what was told of a shared sandbox.
+    pub(super) fn told(&self, container: &str) -> BTreeSet<String> {
+        self.written()
+            .map(|written| written.told)
+            .filter(|told| told.container == container)
+            .map_or_else(BTreeSet::new, |told| told.paths)
+    }
+
+    /// Remembers that these paths were told of a shared sandbox.
+    pub(super) fn tell(&self, container: &str, paths: &[String]) {
+        let Some(mut written) = self.written() else {
+            return;
+        };
+        if written.told.container != container {
+            written.told = ToldOfShared {
+                container: container.to_owned(),
+                ..ToldOfShared::default()
+            };
+        }
+        written.told.paths.extend(paths.iter().cloned());
+        self.place(&written);
+    }
+
     fn written(&self) -> Option<Written> {
         let is_short =
             fs::metadata(&self.file).is_ok_and(|facts| facts.is_file() && facts.len() <= LONGEST);
@@ -343,11 +383,19 @@ impl Record {
             auto_run,
             reveal,
             is_whole,
+            told: self
+                .written()
+                .map(|written| written.told)
+                .unwrap_or_default(),
         };
+        self.place(&written);
+    }
+
+    fn place(&self, written: &Written) {
         let place = || {
             let folder = self.file.parent()?;
             let mut file = tempfile::NamedTempFile::new_in(folder).ok()?;
-            file.write_all(&serde_json::to_vec(&written).ok()?).ok()?;
+            file.write_all(&serde_json::to_vec(written).ok()?).ok()?;
             file.persist(&self.file).ok()
         };
         if place().is_none() {
@@ -510,6 +558,25 @@ mod tests {
         );
         let (fewer, _) = Covers::of(&found(&[".env"], &["sub/.git"]));
         assert_eq!(record.read(&by(&[".vscode"]).auto_run), fewer);
+    }
+
+    #[test]
+    fn what_was_told_of_a_shared_sandbox_is_remembered_for_that_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = Record {
+            file: folder.path().join("1-2.json"),
+            project: "/a".to_owned(),
+        };
+        record.write(&Covers::default(), &by(&[]), true);
+        record.tell("one", &[".env".to_owned()]);
+        record.tell("one", &["a/.env".to_owned()]);
+        record.write(&Covers::default(), &by(&[]), true);
+        let both = BTreeSet::from([".env".to_owned(), "a/.env".to_owned()]);
+        assert_eq!(record.told("one"), both);
+        assert_eq!(record.told("two"), BTreeSet::new());
+        record.tell("two", &[".env".to_owned()]);
+        assert_eq!(record.told("one"), BTreeSet::new());
+        assert!(record.is_whole(&by(&[])));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The sandbox of `podbay up`. A new one takes the place of another only when it works: until then it
 //! has a name that nobody joins.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_recursion::async_recursion as boxed;
@@ -17,6 +18,7 @@ use super::docker::greet;
 use super::docker::is_as_asked_for;
 use super::docker::is_covered;
 use super::docker::not_started;
+use super::shared::SharedCovers;
 use super::spec::GUEST_FOLDER;
 use podbay_engine::ContainerId;
 use podbay_engine::ContainerState;
@@ -26,6 +28,7 @@ use podbay_engine::NEXT;
 use podbay_engine::OLD;
 use podbay_engine::Owner;
 use podbay_engine::Role;
+use podbay_wire::BytesPath;
 
 /// The sandbox of `podbay up`: it stays when its controller has gone, until nobody has used it for a
 /// while.
@@ -58,6 +61,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Said by `podbay up` of a sandbox that somebody has paused.
 const PAUSED: &str = "the environment was paused, so that nothing in it answered: it is made anew, without what was in its /tmp and home folder";
 
+/// Said by `podbay up` of one that was made with other settings.
+const REPLACED: &str = "the environment was made with other settings: it was made anew, without what was in its /tmp and home folder, and what ran in it has ended";
+
 /// Said by whoever would have joined it.
 const PAUSED_BESIDE: &str = "the environment of `podbay up` is paused, so this is a second sandbox beside it; `podbay up` makes it anew";
 
@@ -88,19 +94,19 @@ impl Environment {
             return Ok(None);
         }
         // Waking it could be the last it sees: the time of its lease continued.
-        let note = before.as_ref().filter(|state| state.paused).map(|_| PAUSED);
+        let note = before
+            .as_ref()
+            .filter(|state| state.running)
+            .map(|state| if state.paused { PAUSED } else { REPLACED });
         let id = alone(engine, spec, options, cancel).await?;
-        match joined(
-            engine,
-            spec,
-            id.clone(),
-            options.start_timeout.duration(),
-            cancel,
-        )
-        .await
-        {
-            // Dropping what was joined ends its guest, and the sandbox stays.
-            Ok(_) => Ok(Some(NextEnvironment {
+        let within = options.start_timeout.duration();
+        let works = match joined(engine, spec, id.clone(), within, cancel).await {
+            Ok(running) => is_covered(spec, &running.facts),
+            Err(error) => Err(error),
+        };
+        match works {
+            // Dropping what was joined ended its guest, and the sandbox stays.
+            Ok(()) => Ok(Some(NextEnvironment {
                 id,
                 before: before.map(|state| state.id),
                 note,
@@ -110,6 +116,22 @@ impl Environment {
                 Err(error)
             }
         }
+    }
+
+    /// Returns what is to be said of a project's environment that stays as it is, where files came
+    /// that one made now would protect.
+    #[boxed]
+    pub async fn lacks(
+        engine: &Engine,
+        spec: &Spec,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, Error> {
+        let Present::Same(_, shared) = present(engine, spec, cancel).await? else {
+            return Ok(None);
+        };
+        let mounted: Vec<BytesPath> = spec.places().into_iter().collect();
+        let difference = shared.compare(&spec.project, &spec.covers, &mounted);
+        Ok(difference.words(&BTreeSet::new()))
     }
 
     /// Puts a sandbox in the place of the one before, which ends. Where that fails everything is as it
@@ -314,7 +336,7 @@ async fn find(
 /// What came of looking for an environment.
 pub(super) enum Present {
     /// It runs, and was made from the same settings.
-    Same(ContainerId),
+    Same(ContainerId, SharedCovers),
     /// One runs that was made from others, or was paused; these words are for the user.
     Other(String),
     None,
@@ -335,7 +357,8 @@ pub(super) async fn present(
     Ok(if state.paused {
         Present::Other(PAUSED_BESIDE.to_owned())
     } else if is_same(&state, spec) {
-        Present::Same(state.id)
+        let shared = SharedCovers::of(&state, &spec.mounted);
+        Present::Same(state.id, shared)
     } else {
         Present::Other(other_words(&state.image, spec.image()))
     })
@@ -379,7 +402,7 @@ async fn ends(engine: &Engine, spec: &Spec, id: &ContainerId, cancel: &Cancellat
 /// the rest is a hash.
 fn other_words(theirs: &str, ours: &str) -> String {
     let differs = if theirs == ours {
-        "the same image, but other limits, another guest, or a `.git` or `.podbay` that came or went since".to_owned()
+        "the same image, but other limits, other secrets revealed, or another guest".to_owned()
     } else {
         let short = |image: &str| {
             image
@@ -413,6 +436,5 @@ async fn joined(
         .map_err(Error::engine("join the environment"))?;
     let running = greet(id, stream, false, spec.disk, None, within, cancel).await?;
     is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
-    is_covered(spec, &running.facts)?;
     Ok(running)
 }

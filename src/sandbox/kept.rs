@@ -363,6 +363,7 @@ impl Sandbox {
         if self.close_unused().await {
             return Some(git::Ended::unused());
         }
+        let is_shared = self.is_shared().await;
         self.close().await;
         let Way::Engine(made) = &self.inner.way else {
             return None;
@@ -378,6 +379,10 @@ impl Sandbox {
             let state = self.inner.state.lock().await;
             (state.entries, state.git_was_away)
         };
+        if is_shared && made.labels.session.is_none() {
+            // The next command in that sandbox expects it; joining it says that it is not protected.
+            return None;
+        }
         let message = match entries.set_git_aside(was_away, &made.spec.project) {
             Ok(None) => return None,
             Ok(Some(name)) => format!(
@@ -391,6 +396,12 @@ impl Sandbox {
         };
         (self.inner.sink)(Kind::Warning { message }.into());
         None
+    }
+
+    /// Returns whether it is a sandbox that others use as well.
+    async fn is_shared(&self) -> bool {
+        let state = self.inner.state.lock().await;
+        state.running.as_ref().is_some_and(|running| !running.owned)
     }
 
     /// Ends the sandbox and the keeper of a session that did nothing with git, and made nothing for it

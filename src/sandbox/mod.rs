@@ -39,6 +39,7 @@ mod review;
 mod reviewing;
 mod scratch;
 mod searching;
+mod shared;
 mod spec;
 mod starting;
 mod turns;

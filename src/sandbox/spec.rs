@@ -142,6 +142,8 @@ pub struct Spec {
     /// The volume of the gateway's socket, for a session that may have one.
     gateway: Option<String>,
     ids: (u32, u32),
+    /// Secrets that commands may read.
+    reveal: Vec<String>,
     /// The name of its user, once the image is known.
     names: Option<UserNames>,
     scratch: Scratch,
@@ -358,6 +360,7 @@ impl Spec {
             network: NetworkPlan::default(),
             gateway: None,
             ids: (user.uid, user.gid),
+            reveal: options.reveal.clone(),
             names: None,
             scratch: Scratch::in_memory(),
         })
@@ -688,18 +691,22 @@ impl Spec {
         container
     }
 
-    /// Returns a hash of all that makes the sandbox what it is, to know whether a running one is the
-    /// same.
+    /// Returns a hash of all settings that make the sandbox what it is, to know whether a running one
+    /// has the same. What it masks of the project is not one of them: commands of that very sandbox
+    /// make files that the next search finds.
     pub(super) fn hash(&self) -> String {
         use sha2::Digest;
         let mut container = self.container.clone();
-        self.cover(&mut container);
+        for paths in [&mut container.masked_paths, &mut container.readonly_paths] {
+            paths.retain(|path| !path.starts_with("/workspace/"));
+        }
         // A gateway is a session's own, so that whoever wants one joins no sandbox without it.
         let network = match self.network.mode {
             NetworkMode::None => "",
             mode => mode.as_str(),
         };
-        let digest = sha2::Sha256::digest(format!("{container:?}{network}").as_bytes());
+        let digest =
+            sha2::Sha256::digest(format!("{container:?}{network}{:?}", self.reveal).as_bytes());
         digest
             .iter()
             .take(12)

@@ -23,8 +23,9 @@ use podbay_wire::Output;
 use podbay_wire::Terminal;
 use podbay_wire::message::Stream;
 
-/// Most bytes of all arguments together.
-const MAX_ARGUMENTS: usize = 120 * 1024;
+/// Most bytes of all arguments together: what the kernel takes with its usual stack. One argument
+/// may have 128 KiB there.
+const MAX_ARGUMENTS: usize = 2 << 20;
 
 /// Longest value of `TERM`.
 const MAX_KIND: usize = 64;
@@ -124,6 +125,9 @@ fn watched(fd: OwnedFd) -> Result<Pipe, Fault> {
 fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     let mut environment = session.environment();
     environment.push(terminal_kind(exec.terminal.as_ref()));
+    for (name, value) in &exec.environment {
+        set_variable(&mut environment, name, value)?;
+    }
     let terminal = exec.terminal.is_some();
     if exec.argv.is_empty() {
         let shell = session.shell.as_ref().ok_or_else(no_shell)?;
@@ -147,7 +151,7 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     };
     if argv.iter().map(|word| word.len() + 16).sum::<usize>() > MAX_ARGUMENTS {
         return Err(invalid(
-            "the arguments are longer than 120 KiB together; write the text to a file and name that",
+            "the arguments are longer than 2 MiB together; write the text to a file and name that",
         ));
     }
     if argv.iter().any(|word| word.contains(&0)) {
@@ -161,6 +165,20 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     })
 }
 
+/// Adds a variable, in the place of one of the same name.
+fn set_variable(environment: &mut Vec<Vec<u8>>, name: &str, value: &str) -> Result<(), Fault> {
+    if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+        return Err(Fault::Invalid {
+            field: "environment".to_owned(),
+            problem: format!("`{name}` is not the name of a variable, or its value has a NUL byte"),
+        });
+    }
+    let begin = format!("{name}=").into_bytes();
+    environment.retain(|pair| !pair.starts_with(&begin));
+    environment.push([begin, value.as_bytes().to_vec()].concat());
+    Ok(())
+}
+
 /// The user's `TERM`, if it is a plain name; programs in the sandbox use it only as a look-up key.
 fn terminal_kind(terminal: Option<&Terminal>) -> Vec<u8> {
     let kind = terminal.map_or("dumb", |terminal| terminal.kind.as_str());
@@ -170,4 +188,22 @@ fn terminal_kind(terminal: Option<&Terminal>) -> Vec<u8> {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_+.".contains(&byte));
     format!("TERM={}", if is_plain { kind } else { "xterm" }).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_takes_the_place_of_one_of_its_name() {
+        let mut environment = vec![b"A=1".to_vec(), b"AB=2".to_vec()];
+        set_variable(&mut environment, "A", "x=y").expect("a name");
+        assert_eq!(environment, [b"AB=2".to_vec(), b"A=x=y".to_vec()]);
+        for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0")] {
+            assert!(
+                set_variable(&mut environment, name, value).is_err(),
+                "{name:?}"
+            );
+        }
+    }
 }

@@ -20,6 +20,9 @@ use crate::BytesPath;
 pub struct Exec {
     pub argv: Vec<BytesPath>,
     pub working_directory: Option<BytesPath>,
+    /// Name and value, in addition to those of every command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<(String, String)>,
     /// With a terminal both streams come as `Stdout`.
     pub terminal: Option<Terminal>,
     pub timeout_ms: Option<u64>,

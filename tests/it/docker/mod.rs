@@ -71,6 +71,7 @@ mod second_engine;
 mod secrets;
 mod setuid;
 mod sh;
+mod shared_files;
 mod shared_server;
 mod shut;
 mod stopping;

@@ -257,6 +257,7 @@ pub(crate) fn exec(argv: &[&str]) -> Exec {
     Exec {
         argv: argv.iter().map(|&word| word.into()).collect(),
         working_directory: None,
+        environment: Vec::new(),
         terminal: None,
         timeout_ms: None,
         grace_ms: 200,

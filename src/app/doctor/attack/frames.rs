@@ -284,6 +284,7 @@ fn nothing() -> Exec {
     Exec {
         argv: Vec::new(),
         working_directory: None,
+        environment: Vec::new(),
         terminal: None,
         timeout_ms: None,
         grace_ms: 0,

@@ -147,6 +147,7 @@ impl Inside<'_> {
                 .map(|word| BytesPath::from_bytes(word.into_bytes()))
                 .collect(),
             working_directory: terms.folder.map(BytesPath::from_text),
+            environment: Vec::new(),
             terminal: None,
             timeout_ms: Some(terms.time.as_millis() as u64),
             grace_ms: terms.grace.as_millis() as u64,

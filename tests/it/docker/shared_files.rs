@@ -1,0 +1,184 @@
+//! The sandbox of `podbay up` stays the same one whatever its own commands make: files by the names
+//! of secrets, repositories, settings of editors and of Podbay.
+
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::test_box::TestBox;
+use crate::support::test_env::Done;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+
+fn sh(env: &TestBox, flags: &[&str], script: &str) -> Done {
+    let arguments = [&["sh"][..], flags, &["--", "bash", "-c", script]].concat();
+    run(&mut env.here(&arguments))
+}
+
+/// Starts the sandbox alone: there is no model anywhere.
+fn up(env: &TestBox) -> Done {
+    run(&mut env.here(&["up", "--no-model"])).expect(0)
+}
+
+#[test]
+fn what_commands_make_in_a_shared_sandbox_stays_theirs() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("config/.env", "SECRET=users\n");
+    env.write(".vscode/tasks.json", "{}");
+    up(&env);
+    let container = env.container();
+    let text = sh(
+        &env,
+        &[],
+        "cat config/.env; echo kept > /tmp/kept; echo x > .vscode/tasks.json",
+    )
+    .text();
+    assert_eq!(text, "", "what the user had is protected");
+
+    let made = [
+        "echo TOKEN=1 > .env && echo //r/:_authToken=x > .npmrc",
+        "mkdir -p .github/workflows .podbay && touch .github/workflows/ci.yaml .envrc",
+        "git init -q repo && cd repo && git config user.email a@b && git config user.name a && echo one > one",
+        "cd repo && git add one && git commit -q -m first",
+        "git clone -q repo clone && cd clone && echo two >> one && git -c user.email=a@b -c user.name=a commit -q -a -m second",
+        "git init -q . && git -c user.email=a@b -c user.name=a commit -q --allow-empty -m top",
+    ];
+    let mut told = String::new();
+    for script in made {
+        told.push_str(&sh(&env, &[], script).expect(0).stderr);
+    }
+    let seen = sh(
+        &env,
+        &[],
+        "cat .env .npmrc /tmp/kept; git -C clone log --format=%s; git log --format=%s; echo more >> .env && cat config/.env",
+    )
+    .expect(0);
+    assert_eq!(
+        seen.text(),
+        "TOKEN=1\n//r/:_authToken=x\nkept\nsecond\nfirst\ntop\n"
+    );
+    assert_eq!(env.container(), container, "one sandbox all the while");
+    told.push_str(&seen.stderr);
+    assert!(
+        told.contains("older than") && told.contains(".npmrc") && told.contains("repo/.git"),
+        "{told}"
+    );
+    assert!(!told.contains("second sandbox"), "{told}");
+    let quiet = sh(&env, &[], "true").expect(0);
+    assert!(!quiet.stderr.contains("older than"), "{}", quiet.stderr);
+
+    // Neither is it replaced by `up`, which says what it does not protect.
+    let again = up(&env);
+    assert!(again.stderr.contains("is older than"), "{}", again.stderr);
+    assert_eq!(env.container(), container);
+    // A sandbox of its own protects all of it.
+    run(&mut env.here(&["down"])).expect(0);
+    assert_eq!(sh(&env, &[], "cat .env .npmrc").text(), "");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_call_in_a_shared_sandbox_leaves_a_new_repository_to_the_next() {
+    let Some(env) = TestBox::new() else { return };
+    up(&env);
+    let call = |command: &str| {
+        let arguments = json!({ "command": command }).to_string();
+        run(&mut env.here(&["call", "bash", &arguments])).expect(0)
+    };
+    call("git init -q .");
+    call(
+        "git config user.email a@b && git config user.name a && git commit -q --allow-empty -m first",
+    );
+    assert!(call("git log --format=%s").text().contains("first"));
+    assert!(env.path(".git").is_dir());
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+/// Most editors save so: the mask goes with the file that it was on.
+#[test]
+fn a_secret_that_the_user_replaces_is_not_shown_to_a_shared_sandbox_in_silence() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".env", "SECRET=old\n");
+    up(&env);
+    let container = env.container();
+    env.write("new", "SECRET=new\n");
+    std::fs::rename(env.path("new"), env.path(".env")).expect("renamed");
+    let done = sh(&env, &[], "cat .env").expect(0);
+    assert_eq!(done.text(), "");
+    assert!(
+        done.stderr.contains("no longer protects `.env`")
+            && done.stderr.contains("second sandbox beside it"),
+        "{}",
+        done.stderr
+    );
+    // One that the user has removed needs no mask.
+    std::fs::remove_file(env.path(".env")).expect("removed");
+    let done = sh(&env, &[], "ls").expect(0);
+    assert!(!done.stderr.contains("second sandbox"), "{}", done.stderr);
+    assert_eq!(env.container(), container);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn other_settings_replace_a_shared_sandbox_and_that_is_said() {
+    let Some(env) = TestBox::new() else { return };
+    up(&env);
+    let first = env.container();
+    let done = run(&mut env.here(&["up", "--no-model", "--memory", "300m"])).expect(0);
+    assert!(
+        done.stderr
+            .contains("made with other settings: it was made anew"),
+        "{}",
+        done.stderr
+    );
+    assert_ne!(env.container(), first);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn sh_has_a_folder_variables_and_a_time_limit() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("sub/file", "x\n");
+    let print = "pwd; echo $A; echo $LANG; ls";
+    for folder in ["sub", "/workspace/sub"] {
+        let flags = ["--cwd", folder, "--env", "A=x=y z", "--env", "LANG=de_DE"];
+        let text = sh(&env, &flags, print).expect(0).text();
+        assert_eq!(text, "/workspace/sub\nx=y z\nde_DE\nfile\n");
+    }
+    let late = sh(&env, &["--timeout", "1s"], "echo begun; sleep 60").expect(124);
+    assert!(
+        late.text() == "begun\n" && late.stderr.contains("longer than the limit of 1 s"),
+        "{}",
+        late.stderr
+    );
+    let wrong = sh(&env, &["--cwd", "../.."], "pwd");
+    assert!(wrong.code == 125, "{} {}", wrong.code, wrong.stderr);
+    // A wrong flag is a failure of ours, too.
+    run(&mut env.here(&["sh", "--env", "=x", "--", "true"])).expect(125);
+}
+
+#[test]
+fn arguments_may_be_long_and_those_of_a_call_may_be_piped() {
+    let Some(env) = TestBox::new() else { return };
+    // Sixteen words of 120 KiB: one may have 128 KiB.
+    let word = "x".repeat(120 << 10);
+    let words: Vec<&str> = std::iter::repeat_n(word.as_str(), 15).collect();
+    let script = "echo $# ${#15}";
+    let arguments = [&["sh", "--", "bash", "-c", script, "name"][..], &words].concat();
+    let done = run(&mut env.here(&arguments)).expect(0);
+    assert_eq!(done.text(), format!("15 {}\n", 120 << 10));
+
+    let content = "line\n".repeat(100_000);
+    let mut command = env.here(&["call", "write_file", "-"]);
+    let mut writing = start(command.stdin(Stdio::piped()));
+    writing.feed(
+        json!({"path": "large.txt", "content": content})
+            .to_string()
+            .into_bytes(),
+    );
+    writing.wait().expect(0);
+    assert_eq!(env.read("large.txt"), content);
+}
