@@ -2,6 +2,12 @@ use std::path::PathBuf;
 
 use super::Error;
 use super::Options;
+use super::docker_context::DockerContext;
+use super::usual_sockets;
+use super::usual_sockets::UsualSocket;
+
+/// Docker's own socket.
+const SYSTEM: &str = "/var/run/docker.sock";
 
 /// The address of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,39 +20,90 @@ pub(super) enum Address {
     },
 }
 
-impl Address {
-    /// Finds the address: the setting, `DOCKER_HOST`, the usual sockets.
+/// The address that is used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ChosenAddress {
+    pub(super) address: Address,
+    /// What names it.
+    pub(super) named_by: String,
+    /// Usual sockets of other engines that are there as well.
+    pub(super) others: Vec<String>,
+}
+
+impl ChosenAddress {
+    /// Finds the address as Docker's command line does, after the setting: `DOCKER_HOST`, the
+    /// context, the usual sockets.
     pub(super) fn find(
         options: &Options,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let certificates = options.cert_path.clone().map(PathBuf::from).or_else(|| {
-            let wanted =
-                env("DOCKER_TLS_VERIFY").is_some_and(|value| !value.is_empty() && value != "0");
-            wanted.then(|| {
-                env("DOCKER_CERT_PATH").map_or_else(
-                    || PathBuf::from(env("HOME").unwrap_or_default()).join(".docker"),
-                    PathBuf::from,
-                )
-            })
-        });
-        let given = options
-            .host
-            .clone()
-            .or_else(|| env("DOCKER_HOST"))
-            .filter(|host| !host.trim().is_empty());
-        if let Some(host) = given {
-            return Self::parse(host.trim(), certificates);
+        let named = |address: Address, named_by: String| Self {
+            address,
+            named_by,
+            others: Vec::new(),
+        };
+        let given = options.host.clone().map(|host| (host, "`engine.host`"));
+        let given = given.or_else(|| Some((env("DOCKER_HOST")?, "DOCKER_HOST")));
+        if let Some((host, named_by)) = given.filter(|(host, _)| !host.trim().is_empty()) {
+            let address = Address::parse(host.trim(), certificates(options, &env))?;
+            return Ok(named(address, named_by.to_owned()));
         }
-        let rootless =
-            env("XDG_RUNTIME_DIR").map(|folder| PathBuf::from(folder).join("docker.sock"));
-        let system = PathBuf::from("/var/run/docker.sock");
-        Ok(Self::Socket(match rootless {
-            Some(socket) if !system.exists() && socket.exists() => socket,
-            _ => system,
-        }))
+        if let Some(context) = DockerContext::chosen(&env)? {
+            let endpoint = context.endpoint()?;
+            let certificates = endpoint
+                .certificates
+                .or_else(|| options.cert_path.clone().map(PathBuf::from));
+            let address =
+                Address::parse(&endpoint.host, certificates).map_err(|error| match error {
+                    Error::BadAddress { address, problem } => {
+                        context.error(format!("its address is `{address}`: {problem}"))
+                    }
+                    other => other,
+                })?;
+            let named_by = format!(
+                "the Docker context `{}` ({})",
+                context.name, context.named_by
+            );
+            return Ok(named(address, named_by));
+        }
+        Ok(Self::usual(usual_sockets::all(&env)))
     }
 
+    /// Chooses the first of these sockets that is there; the first of all, if none is.
+    fn usual(sockets: Vec<UsualSocket>) -> Self {
+        let first = sockets.first().cloned();
+        let mut there = sockets.into_iter().filter(|socket| socket.path.exists());
+        let chosen = there.next();
+        let named_by = match &chosen {
+            Some(socket) => format!("the usual socket of {}", socket.engine),
+            None => "no usual socket of an engine is there".to_owned(),
+        };
+        let path = chosen.or(first).map(|socket| socket.path);
+        Self {
+            address: Address::Socket(path.unwrap_or_else(|| PathBuf::from(SYSTEM))),
+            named_by,
+            others: there
+                .map(|other| format!("{} at {}", other.engine, other.path.display()))
+                .collect(),
+        }
+    }
+}
+
+/// Returns the folder with certificates for an address that the setting or `DOCKER_HOST` names.
+fn certificates(options: &Options, env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    options.cert_path.clone().map(PathBuf::from).or_else(|| {
+        let wanted =
+            env("DOCKER_TLS_VERIFY").is_some_and(|value| !value.is_empty() && value != "0");
+        wanted.then(|| {
+            env("DOCKER_CERT_PATH").map_or_else(
+                || PathBuf::from(env("HOME").unwrap_or_default()).join(".docker"),
+                PathBuf::from,
+            )
+        })
+    })
+}
+
+impl Address {
     fn parse(text: &str, certificates: Option<PathBuf>) -> Result<Self, Error> {
         let bad = |problem: &str| Error::BadAddress {
             address: text.to_owned(),
@@ -151,12 +208,58 @@ mod tests {
             "DOCKER_CERT_PATH" => Some("/certs".to_owned()),
             _ => None,
         };
-        let found = Address::find(&Options::default(), env).expect("a good address");
+        let found = ChosenAddress::find(&Options::default(), env).expect("a good address");
         let expected = Address::Tcp {
             host: "10.1.1.1".into(),
             port: 2376,
             certificates: Some("/certs".into()),
         };
-        assert_eq!(found, expected);
+        assert_eq!(
+            (found.address, found.named_by.as_str()),
+            (expected, "DOCKER_HOST")
+        );
+    }
+
+    #[test]
+    fn a_context_is_followed_or_refused_and_never_another_engine() {
+        let home = tempfile::tempdir().expect("a folder");
+        let find = |name: &str, host: Option<&str>| {
+            ChosenAddress::find(&Options::default(), |variable| match variable {
+                "HOME" => Some(home.path().display().to_string()),
+                "DOCKER_CONTEXT" => Some(name.to_owned()),
+                "DOCKER_HOST" => host.map(ToOwned::to_owned),
+                _ => None,
+            })
+        };
+        let error = find("unknown", None).expect_err("there is none");
+        assert!(error.to_string().contains("`unknown`"), "{error}");
+        let found = find("unknown", Some("unix:///run/x.sock")).expect("as Docker does");
+        assert_eq!(found.named_by, "DOCKER_HOST");
+    }
+
+    #[test]
+    fn the_first_usual_socket_that_is_there_is_used_and_others_are_named() {
+        let home = tempfile::tempdir().expect("a folder");
+        let socket = |engine: &str, path: &str| UsualSocket {
+            engine: engine.to_owned(),
+            path: home.path().join(path),
+        };
+        let all = || {
+            vec![
+                socket("Docker", "a.sock"),
+                socket("Colima", "b.sock"),
+                socket("Podman", "c.sock"),
+            ]
+        };
+        let none = ChosenAddress::usual(all());
+        assert_eq!(none.address, Address::Socket(home.path().join("a.sock")));
+        assert!(none.named_by.contains("no usual socket"));
+        for name in ["b.sock", "c.sock"] {
+            std::fs::write(home.path().join(name), "").expect("written");
+        }
+        let found = ChosenAddress::usual(all());
+        assert_eq!(found.address, Address::Socket(home.path().join("b.sock")));
+        assert_eq!(found.named_by, "the usual socket of Colima");
+        assert!(found.others[0].starts_with("Podman at "), "{found:?}");
     }
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Options;
 use super::address::Address;
+use super::address::ChosenAddress;
 use super::clean_up::Shutdown;
 use super::details::Component;
 use super::tcp;
@@ -29,7 +30,7 @@ pub struct Engine {
     pub(super) docker: Docker,
     pub(super) timeout: Duration,
     pub(super) ending: Arc<Shutdown>,
-    address: Arc<Address>,
+    address: Arc<ChosenAddress>,
     facts: Arc<OnceCell<Facts>>,
 }
 
@@ -37,6 +38,10 @@ pub struct Engine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub address: String,
+    /// What names this engine: a setting, a variable, a Docker context, a usual socket.
+    pub named_by: String,
+    /// Usual sockets of other engines, where nothing names one.
+    pub others: Vec<String>,
     pub version: String,
     pub api: String,
     /// Whether it is reached by a socket on this machine.
@@ -73,6 +78,8 @@ impl Facts {
     pub fn plain() -> Self {
         Self {
             address: "unix:///run/docker.sock".to_owned(),
+            named_by: "the usual socket of Docker".to_owned(),
+            others: Vec::new(),
             version: "29.5.1".to_owned(),
             api: "1.52".to_owned(),
             local: true,
@@ -106,16 +113,17 @@ impl Engine {
     /// have other requests to make during [`Engine::facts`], the slowest one.
     #[boxed]
     pub async fn open(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
-        let address = Address::find(options, |name| std::env::var(name).ok())?;
+        let chosen = ChosenAddress::find(options, |name| std::env::var(name).ok())?;
+        let address = &chosen.address;
         let timeout = Duration::from_secs(options.timeout_s.max(1));
         let opening = async {
-            match &address {
-                Address::Socket(path) => open_socket(path, &address, timeout).await,
+            match address {
+                Address::Socket(path) => open_socket(path, address, timeout).await,
                 Address::Tcp {
                     host,
                     port,
                     certificates,
-                } => open_tcp(host, *port, certificates.as_deref(), &address, timeout).await,
+                } => open_tcp(host, *port, certificates.as_deref(), address, timeout).await,
             }
         };
         let docker = tokio::select! {
@@ -127,7 +135,7 @@ impl Engine {
             docker,
             timeout,
             ending,
-            address: Arc::new(address),
+            address: Arc::new(chosen),
             facts: Arc::default(),
         })
     }
@@ -138,7 +146,7 @@ impl Engine {
     }
 
     async fn ask(&self, cancel: &CancellationToken) -> Result<Facts, Error> {
-        let address = self.address.as_ref();
+        let address = &self.address.address;
         // The first request has a shorter timeout, since it shows whether the engine is reachable.
         let within = self.timeout.min(Duration::from_secs(10));
         let exchange = async {
@@ -185,6 +193,8 @@ impl Engine {
         };
         Ok(Facts {
             address: address.to_string(),
+            named_by: self.address.named_by.clone(),
+            others: self.address.others.clone(),
             version: info.server_version.unwrap_or_default(),
             api,
             local: address.is_local(),

@@ -20,6 +20,14 @@ pub enum Error {
     },
     #[error("the engine address `{address}` cannot be used: {problem}")]
     BadAddress { address: String, problem: String },
+    #[error("the Docker context `{name}`, which {named_by} names, cannot be used: {problem}")]
+    Context {
+        name: String,
+        named_by: String,
+        problem: String,
+    },
+    #[error("the settings of Docker's command line in {} cannot be read: {problem}", path.display())]
+    CliConfig { path: PathBuf, problem: String },
     #[error("the secure connection to the engine at {address} failed")]
     Tls {
         address: String,
@@ -172,7 +180,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::NoSocket { .. } => {
-                "is Docker installed and running? try `docker info`; another engine is named by DOCKER_HOST or `engine.host`"
+                "is Docker installed and running? try `docker info`; another engine is named by a Docker context, DOCKER_HOST or `engine.host`"
             }
             Self::PermissionDenied { .. } => {
                 "add yourself to the group `docker` (`sudo usermod -aG docker $USER`, then log in again), or use a rootless engine"
@@ -186,8 +194,14 @@ impl Error {
             Self::BadAddress { .. } => {
                 "write it as unix:///path/to/socket or tcp://HOST:PORT; an engine behind ssh is reached by forwarding its socket"
             }
+            Self::Context { .. } => {
+                "`docker context ls` shows those that there are, and `docker context use NAME` chooses one; DOCKER_HOST or `engine.host` name an engine without a context"
+            }
+            Self::CliConfig { .. } => {
+                "repair that file, which may name the engine; DOCKER_HOST or `engine.host` name one without it"
+            }
             Self::Tls { .. } => {
-                "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, and that the engine's certificate names this host"
+                "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH or in the Docker context, and that the engine's certificate names this host"
             }
             Self::NotAnEngine { .. } => {
                 "check DOCKER_HOST: the port may belong to another program, or want TLS (DOCKER_TLS_VERIFY=1)"

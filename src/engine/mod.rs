@@ -16,6 +16,7 @@ mod connect;
 mod container;
 mod debian_archive;
 mod details;
+mod docker_context;
 mod empty_image;
 mod error;
 mod events;
@@ -33,6 +34,7 @@ mod recipes;
 mod stream;
 mod sweep;
 mod tcp;
+mod usual_sockets;
 mod volume;
 
 pub use clean_up::LeftContainer;

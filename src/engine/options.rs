@@ -8,7 +8,7 @@ use podbay_event::Seconds;
 #[serde(default)]
 pub struct Options {
     /// Address of the engine, such as `unix:///var/run/docker.sock` or `tcp://192.0.2.7:2376`;
-    /// default: `DOCKER_HOST`, else the local socket.
+    /// default: `DOCKER_HOST`, else the Docker context, else the first usual socket that is there.
     pub host: Option<String>,
     /// Folder with `ca.pem`, `cert.pem` and `key.pem` for a tcp engine with TLS; default:
     /// `DOCKER_CERT_PATH` when `DOCKER_TLS_VERIFY` is set.

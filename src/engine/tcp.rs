@@ -122,14 +122,17 @@ fn tls_config(
     {
         roots.add(certificate.map_err(|error| named("ca.pem", error))?)?;
     }
+    let config = rustls::ClientConfig::builder().with_root_certificates(roots);
+    // A context may have no certificate of the user's, where the engine asks for none.
+    if !folder.join("cert.pem").exists() && !folder.join("key.pem").exists() {
+        return Ok(config.with_no_client_auth());
+    }
     let chain = CertificateDer::pem_file_iter(folder.join("cert.pem"))
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| named("cert.pem", error))?;
     let key = PrivateKeyDer::from_pem_file(folder.join("key.pem"))
         .map_err(|error| named("key.pem", error))?;
-    Ok(rustls::ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_client_auth_cert(chain, key)?)
+    Ok(config.with_client_auth_cert(chain, key)?)
 }
 
 async fn resolve(host: &str) -> io::Result<Vec<IpAddr>> {

@@ -39,10 +39,12 @@ pub(super) fn judge(facts: &Facts) -> Vec<Check> {
         Group::Engine,
         "connection",
         format!(
-            "version {}, API {}, at {}{kind}",
+            "version {}, API {}, at {}{kind}, chosen by {}{}",
             or_unknown(&facts.version),
             facts.api,
-            facts.address
+            facts.address,
+            facts.named_by,
+            others(&facts.others)
         ),
     )];
     let parts = holes::parts(facts);
@@ -66,6 +68,16 @@ pub(super) fn judge(facts: &Facts) -> Vec<Check> {
     }
     checks.push(storage(&facts.storage));
     checks
+}
+
+/// Names engines that were not chosen.
+fn others(sockets: &[String]) -> String {
+    if sockets.is_empty() {
+        String::new()
+    } else {
+        let all = sockets.join(", ");
+        format!("; also there: {all} (`engine.host` chooses)")
+    }
 }
 
 fn component(kind: Component, name: &str, found: &engine::Component) -> Check {

@@ -16,6 +16,7 @@ mod chat;
 mod closed;
 mod compose;
 mod compose_folder;
+mod contexts;
 mod counted;
 mod crowd;
 mod cut_off;
