@@ -29,7 +29,7 @@ const RECIPES: [Recipe; 5] = [
     Recipe {
         heading: "### A tool on the host",
         name: "think",
-        words: &["Think", "mod think", "think::tool", "\"think\""],
+        words: &["Think {", "mod think", "think::tool", "\"think\""],
         within: &[
             "agent", "app", "event", "policy", "sandbox", "session", "tools", "wire",
         ],
