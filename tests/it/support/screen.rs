@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::io::Write;
+use std::num::NonZero;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +42,10 @@ fn size(rows: u16, cols: u16) -> PtySize {
     }
 }
 
+fn cells(n: u16) -> NonZero<u16> {
+    NonZero::new(n).expect("no test has a terminal without cells")
+}
+
 impl Screen {
     /// Starts a command at a terminal of 24 lines.
     pub(crate) fn start(command: &std::process::Command) -> Self {
@@ -61,7 +66,7 @@ impl Screen {
         drop(pty.slave);
         let mut reader = pty.master.try_clone_reader().expect("a reader");
         let hands = pty.master.take_writer().expect("a writer");
-        let shown = Arc::new(Mutex::new(vt100::Parser::new(24, 80, 0)));
+        let shown = Arc::new(Mutex::new(vt100::Parser::new(cells(24), cells(80), 0)));
         let keep = Arc::clone(&shown);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
@@ -121,7 +126,7 @@ impl Screen {
             .lock()
             .expect("not poisoned")
             .screen_mut()
-            .set_size(rows, cols);
+            .set_size(cells(rows), cells(cols));
         self.master.resize(size(rows, cols)).expect("resized");
     }
 
