@@ -71,6 +71,11 @@ async fn a_port_that_a_rule_names_is_asked_of_the_controller_whatever_is_spoken(
         let reason = "it went away".to_owned();
         gateway.answer(opened.stream, EgressHostPart::Closed { reason });
         assert_eq!(read_all(&mut stream).await, "");
+        // Which is of no more use, and does no harm.
+        assert!(matches!(
+            gateway.told().await.part,
+            EgressHostPart::Closed { .. }
+        ));
         drop(stream);
         let attempt = gateway.attempt().await;
         assert_eq!(
