@@ -107,6 +107,8 @@ fn measure(place: &Path, n_files: usize, n_changed: usize) -> Outcome<(Times, Ti
             next_view: 1,
             with_auto_run: false,
             auto_run: Vec::new(),
+            only: Vec::new(),
+            hunks: Vec::new(),
         };
         let answer = ours.add(|| {
             ask(&ReviewOrder::Turn {

@@ -56,7 +56,7 @@ enum Next {
 }
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
-    begin_with(flags, None).await
+    Box::pin(begin_with(flags, None)).await
 }
 
 /// Opens a chat whose first message is `first`.
@@ -414,20 +414,16 @@ impl Talk {
     /// Has the user decide on what is pending in this session.
     async fn review(&mut self, chat: &mut Chat, face: &Face, interrupt: &Interrupt) -> Next {
         let mut decide = KeepOrDrop { face, interrupt };
-        match chat.review(interrupt, &mut decide).await {
-            Some(said) => {
-                let n_pending = said.n_pending;
-                let next = self.ended(said, "/review", chat, face, interrupt).await;
-                if n_pending > 0 && !self.is_reviewed {
-                    face.say(&format!("{} pending\n", super::review::paths(n_pending)));
-                }
-                next
-            }
-            None => {
-                face.say("Nothing of this session is pending; `podbay review list`, in another terminal, lists the reviews of others.\n");
-                Next::Message
-            }
+        let Some(said) = chat.review(interrupt, &mut decide).await else {
+            face.say("Nothing of this session is pending; `podbay review list`, in another terminal, lists the reviews of others.\n");
+            return Next::Message;
+        };
+        let n_pending = said.n_pending;
+        let next = self.ended(said, "/review", chat, face, interrupt).await;
+        if n_pending > 0 && !self.is_reviewed {
+            face.say(&format!("{} pending\n", super::review::paths(n_pending)));
         }
+        next
     }
 
     /// Runs a command of the user's own.

@@ -21,14 +21,15 @@ impl IdKind {
     /// Returns what an argument of this command takes, if that has ids.
     pub(super) fn of(path: &str, argument: &Arg) -> Option<Self> {
         match (path, argument.get_id().as_str()) {
-            ("config get" | "config set" | "config unset", "key") => Some(Self::Settings),
-            ("config list", "prefix") => Some(Self::Settings),
+            ("config get" | "config set" | "config unset", "key") | ("config list", "prefix") => {
+                Some(Self::Settings)
+            }
             (_, "resume") => Some(Self::Sessions),
             ("models pull" | "models rm" | "models info", "name" | "model") => Some(Self::Models),
             (_, "model") if !argument.is_positional() => Some(Self::Models),
-            ("review diff", "words")
-            | ("review", "id")
-            | ("review apply" | "review discard", "id") => Some(Self::Reviews),
+            ("review diff", "words") | ("review" | "review apply" | "review discard", "id") => {
+                Some(Self::Reviews)
+            }
             (_, "id" | "ids") if path.starts_with("sessions ") => Some(Self::Sessions),
             _ => None,
         }

@@ -198,7 +198,7 @@ async fn other(words: Vec<OsString>, line: &[OsString]) -> Result<u8, app::Error
             Ok(Arguments {
                 command: Some(Command::Chat(flags)),
                 ..
-            }) => chat::begin_with(flags, Some(prompt)).await,
+            }) => Box::pin(chat::begin_with(flags, Some(prompt))).await,
             Ok(_) => Ok(exit_code::USAGE),
             Err(error) => Ok(misused(&error)),
         };

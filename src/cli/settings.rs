@@ -70,7 +70,7 @@ pub(super) struct SetArgs {
     /// Such as sandbox.memory
     #[arg(value_name = "KEY")]
     key: String,
-    /// A number, a text, true or false; a list as a,b or [\"a\", \"b\"]
+    /// A number, a text, true or false; a list as `a,b` or as in TOML
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     value: String,
     #[command(flatten)]

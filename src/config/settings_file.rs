@@ -276,11 +276,7 @@ fn syntax(path: &Path, text: &str, error: &toml_edit::TomlError) -> Error {
     let at = error.span().map_or(0, |span| span.start).min(text.len());
     Error::Syntax {
         path: path.to_owned(),
-        line: text.as_bytes()[..at]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count()
-            + 1,
+        line: text[..at].matches('\n').count() + 1,
         what: error.message().replace('\n', ", "),
     }
 }

@@ -56,6 +56,7 @@ impl Flag {
 
 impl Sources {
     /// Returns the files alone: what holds whatever the environment and the command line say.
+    #[must_use]
     pub fn of_user(&self) -> Self {
         Self {
             system: self.system.clone(),

@@ -8,7 +8,7 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 16] = [
     &["status"],
     &["models", "list"],
     &["models", "info", "gpt-9"],
@@ -18,6 +18,11 @@ const COMMANDS: [&[&str]; 11] = [
     &["images", "list"],
     &["review", "list"],
     &["undo", "list"],
+    &["config", "list"],
+    &["config", "get"],
+    &["config", "set"],
+    &["config", "unset"],
+    &["config", "path"],
     &["config", "trust"],
     &["config", "answers"],
 ];

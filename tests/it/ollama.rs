@@ -232,15 +232,15 @@ async fn the_window_of_an_ollama_model_is_set_with_each_request() {
 
 #[tokio::test]
 async fn an_ollama_answer_is_streamed_with_thoughts_calls_and_usage() {
-    let call = json!({"function": {"index": 0, "name": "bash", "arguments": {"command": "ls"}}});
+    let call = |command: &str| json!({"function": {"index": 0, "name": "bash", "arguments": {"command": command}}});
     let server = Server::start(vec![
         stream(&[
             says(&json!({"role": "assistant", "content": "", "thinking": "Look "})),
             says(&json!({"role": "assistant", "content": "", "thinking": "first."})),
             says(&json!({"role": "assistant", "content": "I "})),
             says(&json!({"role": "assistant", "content": "look."})),
-            says(&json!({"role": "assistant", "content": "", "tool_calls": [call]})),
-            says(&json!({"role": "assistant", "content": "", "tool_calls": [call]})),
+            says(&json!({"role": "assistant", "content": "", "tool_calls": [call("ls")]})),
+            says(&json!({"role": "assistant", "content": "", "tool_calls": [call("pwd")]})),
             done("stop"),
         ]),
         // One body, the last line not ended.
@@ -284,7 +284,13 @@ async fn an_ollama_answer_is_streamed_with_thoughts_calls_and_usage() {
         .iter()
         .map(|call| (call.name.as_str(), call.arguments.as_str()))
         .collect();
-    assert_eq!(calls, [("bash", r#"{"command":"ls"}"#); 2]);
+    assert_eq!(
+        calls,
+        [
+            ("bash", r#"{"command":"ls"}"#),
+            ("bash", r#"{"command":"pwd"}"#)
+        ]
+    );
     assert_ne!(reply.calls[0].id, reply.calls[1].id, "ids are unique");
 
     prompt.push(&reply.message());
@@ -306,12 +312,12 @@ async fn an_ollama_answer_is_streamed_with_thoughts_calls_and_usage() {
     let messages = |at: usize| bodies[at]["messages"].as_array().expect("messages").clone();
     let (before, after) = (messages(0), messages(1));
     assert_eq!(after[..before.len()], before, "the prompt only grows");
-    let sent = |call: &ToolCall| json!({"id": call.id, "function": {"name": "bash", "arguments": {"command": "ls"}}});
+    let sent = |call: &ToolCall, command: &str| json!({"id": call.id, "function": {"name": "bash", "arguments": {"command": command}}});
     let result = |call: &ToolCall| json!({"role": "tool", "content": "a.txt", "tool_name": "bash", "tool_call_id": call.id});
     assert_eq!(
         after[before.len()..],
         [
-            json!({"role": "assistant", "content": "I look.", "thinking": "Look first.", "tool_calls": [sent(&reply.calls[0]), sent(&reply.calls[1])]}),
+            json!({"role": "assistant", "content": "I look.", "thinking": "Look first.", "tool_calls": [sent(&reply.calls[0], "ls"), sent(&reply.calls[1], "pwd")]}),
             result(&reply.calls[0]),
             result(&reply.calls[1]),
         ]

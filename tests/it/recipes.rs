@@ -39,7 +39,8 @@ const RECIPES: [Recipe; 5] = [
         heading: "### An API of a model server",
         name: "ollama",
         words: &["Ollama", "mod ollama"],
-        within: &["llm", "config", "app"],
+        // A first start names the program that answers at its usual port.
+        within: &["llm", "config"],
         most: 2,
     },
     Recipe {

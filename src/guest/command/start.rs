@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 const BOTH_GONE: Duration = Duration::from_millis(200);
 
 /// Why a command within its own bound may fail to start: the environment of the image counts too.
-const TOO_LONG: &str = "its arguments and its environment are too long together; write the text to a file and name that";
+const TOO_LONG: &str = "one of its arguments is longer than 128 KiB, or all of them and its environment are too long together; write the text to a file and name that";
 
 /// Why the sandbox ends then.
 pub(crate) const SPAWNER_KILLED: &str =
