@@ -132,10 +132,6 @@ pub(super) const PAGES: &[Page] = &[
                 "podbay chat --changes review",
             ),
             (
-                "In another one, with its own tool chain:",
-                "podbay chat -C ~/src/shop --runtime node",
-            ),
-            (
                 "Never ask about the tests, never touch the migrations:",
                 "podbay chat --allow 'bash(cargo test)' --deny 'write_file(migrations/**)'",
             ),

@@ -57,9 +57,14 @@ impl FreeSpace {
         })
     }
 
-    /// Returns that of all file systems on which folders lie, each counted once. The first folder
-    /// must be there.
+    /// Returns that of all file systems on which folders lie together. The first folder must be
+    /// there.
     pub(super) fn of_all(folders: &[PathBuf]) -> Option<Self> {
+        Self::of_each(folders)?.into_iter().reduce(Self::and)
+    }
+
+    /// Returns that of each file system on which folders lie. The first folder must be there.
+    fn of_each(folders: &[PathBuf]) -> Option<Vec<Self>> {
         let (first, others) = folders.split_first()?;
         let mut seen = vec![Self::of(first)?];
         for room in others.iter().filter_map(|folder| Self::of(folder)) {
@@ -71,7 +76,20 @@ impl FreeSpace {
                 seen.push(room);
             }
         }
-        seen.into_iter().reduce(Self::and)
+        Some(seen)
+    }
+
+    /// Returns this without what is free beyond `most`: on a disk that others free, nothing of what
+    /// a session took elsewhere is made good.
+    fn at_most(self, most: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(most.bytes),
+            files: match (self.files, most.files) {
+                (Some(files), Some(most)) => Some(files.min(most)),
+                (files, _) => files,
+            },
+            ..self
+        }
     }
 
     fn and(self, other: Self) -> Self {
@@ -142,6 +160,8 @@ pub(super) fn is_on_disk(folder: &Path) -> bool {
 pub(super) struct Disk {
     /// The project's folder first.
     folders: Vec<PathBuf>,
+    /// What counts as free on each file system at most.
+    each: Mutex<Vec<FreeSpace>>,
     began: SystemTime,
     /// The same moment by the monotonic clock; later, where an earlier sandbox began to count.
     ticking: Instant,
@@ -151,9 +171,11 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn watch(folders: Vec<PathBuf>) -> Self {
-        let before = Mutex::new(FreeSpace::of_all(&folders));
+        let each = FreeSpace::of_each(&folders).unwrap_or_default();
+        let before = Mutex::new(each.iter().copied().reduce(FreeSpace::and));
         Self {
             folders,
+            each: Mutex::new(each),
             began: SystemTime::now(),
             ticking: Instant::now(),
             limits: DiskLimits::default(),
@@ -193,8 +215,18 @@ impl Disk {
         {
             None
         } else {
-            FreeSpace::of_all(&self.folders)
+            self.each_now()?.into_iter().reduce(FreeSpace::and)
         }
+    }
+
+    fn each_now(&self) -> Option<Vec<FreeSpace>> {
+        let most = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = FreeSpace::of_each(&self.folders)?;
+        let bounded = now
+            .iter()
+            .enumerate()
+            .map(|(at, now)| most.get(at).map_or(*now, |most| now.at_most(*most)));
+        Some(bounded.collect())
     }
 
     /// Returns the limit that a command seems to have crossed.
@@ -228,6 +260,9 @@ impl Disk {
         }
         if room.least == room.bytes {
             room.least = now.bytes.saturating_add(grown.bytes);
+        }
+        if let Some(each) = self.each_now() {
+            *self.each.lock().unwrap_or_else(PoisonError::into_inner) = each;
         }
         room.bytes = now.bytes.saturating_add(grown.bytes);
         room.files = now.files.map(|files| files.saturating_add(grown.files));

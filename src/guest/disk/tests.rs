@@ -292,10 +292,33 @@ fn folders_of_one_file_system_are_counted_once() {
     for folder in [&one, &two] {
         std::fs::create_dir(folder).expect("made");
     }
-    let both = FreeSpace::of_all(&[one.clone(), two.clone()]).expect("a file system");
-    let alone = FreeSpace::of(&one).expect("a file system");
-    assert_eq!(both.all_bytes, alone.all_bytes);
+    let both = FreeSpace::of_each(&[one.clone(), two.clone()]).expect("a file system");
+    assert_eq!(both.len(), 1);
     let missing = place.path().join("missing");
     let folders = folders_on_disk(&one, &[one.join("below"), missing, "/dev/shm".into()]);
     assert_eq!(folders, [one], "what is within, missing, or in memory");
+}
+
+#[test]
+fn what_others_free_on_one_disk_hides_no_growth_on_another() {
+    let (project, engine) = (room(64, 60_000), room(20 << 10, 1_000_000));
+    let sum = |project: FreeSpace, engine: FreeSpace| project.and(engine);
+    let now = sum(
+        room(24, 54_000).at_most(project),
+        room(25 << 10, 1_500_000).at_most(engine),
+    );
+    let before = sum(project, engine);
+    assert_eq!(before.bytes - now.bytes, 40 << 20);
+    assert_eq!(
+        before
+            .files
+            .zip(now.files)
+            .map(|(before, now)| before - now),
+        Some(6000)
+    );
+    let unbounded = FreeSpace {
+        files: None,
+        ..project
+    };
+    assert_eq!(unbounded.at_most(project).files, None);
 }
