@@ -57,7 +57,7 @@ fn a_whole_chat_on_a_screen_and_the_terminal_is_as_it_was() {
     screen.types("\t");
     screen.sees("› /resume");
     screen.types("\x15");
-    screen.sees("list keys and commands");
+    screen.sees("lists keys and commands");
     screen.types("read @ap");
     screen.sees("@app.txt");
     screen.types("\t");
