@@ -37,6 +37,8 @@ pub(super) struct FreeSpace {
     pub(super) least: u64,
     /// Files that can still be created; `None` where the file system has no bound.
     pub(super) files: Option<u64>,
+    /// The files that can still be created, and all that can be, of the one where the fewest can.
+    pub(super) least_files: Option<(u64, u64)>,
     pub(super) all_bytes: u64,
     pub(super) all_files: u64,
 }
@@ -51,6 +53,7 @@ impl FreeSpace {
         Some(Self {
             bytes,
             least: bytes,
+            least_files: (all_files > 0).then(|| (facts.files_available(), all_files)),
             files: (all_files > 0).then(|| facts.files_available()),
             all_bytes: facts.blocks().saturating_mul(facts.fragment_size()),
             all_files,
@@ -100,6 +103,10 @@ impl FreeSpace {
         Self {
             bytes: self.bytes.saturating_add(other.bytes),
             least: self.least.min(other.least),
+            least_files: match (self.least_files, other.least_files) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            },
             files,
             all_bytes: self.all_bytes.saturating_add(other.all_bytes),
             all_files: self.all_files.saturating_add(other.all_files),
@@ -242,20 +249,20 @@ impl Disk {
 
     /// Returns whether the folders have grown by what is missing; if others took most of that, it
     /// counts as theirs from now on.
-    pub(super) fn is_ours(&self, grown: &ProjectGrowth, now: FreeSpace) -> bool {
+    pub(super) fn is_ours(&self, grown: &ProjectGrowth, now: FreeSpace, limit: Limit) -> bool {
         let mut before = self.before();
         let Some(room) = before.as_mut() else {
             return false;
         };
         let is_most = |grown: u64, missing: u64| grown.saturating_mul(2) >= missing;
-        let bytes = is_most(grown.bytes, room.bytes.saturating_sub(now.bytes));
-        let files = is_most(
-            grown.files,
-            room.files
-                .unwrap_or(0)
-                .saturating_sub(now.files.unwrap_or(0)),
-        );
-        if !grown.whole || (bytes && files) {
+        // Others may write much while this session creates many empty files.
+        let is_most = if matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. }) {
+            let missing = room.files.unwrap_or(0);
+            is_most(grown.files, missing.saturating_sub(now.files.unwrap_or(0)))
+        } else {
+            is_most(grown.bytes, room.bytes.saturating_sub(now.bytes))
+        };
+        if !grown.whole || is_most {
             return true;
         }
         if room.least == room.bytes {
@@ -305,12 +312,16 @@ fn judge(limits: DiskLimits, before: FreeSpace, part: OwnShare, now: FreeSpace) 
             count: limits.files,
         });
     }
+    let (Some((least_before, all)), Some((least, _))) = (before.least_files, now.least_files)
+    else {
+        return None;
+    };
     let floor = if limits.floor > 0 {
-        (before.all_files / 20).min(files_before / 2)
+        (all / 20).min(least_before / 2)
     } else {
         0
     };
-    (floor > 0 && files < floor && has_made(floor, floor - files))
+    (floor > 0 && least < floor && has_made(floor, floor - least))
         .then_some(Limit::FreeFiles { count: floor })
 }
 

@@ -449,7 +449,7 @@ impl Session {
             || self
                 .grown(limit)
                 .await
-                .is_none_or(|grown| self.disk.is_ours(&grown, now))
+                .is_none_or(|grown| self.disk.is_ours(&grown, now, limit))
     }
 
     async fn grown(&self, limit: Limit) -> Option<ProjectGrowth> {
@@ -472,7 +472,7 @@ impl Session {
             if !is_growth(limit)
                 || grown
                     .as_ref()
-                    .is_none_or(|grown| self.disk.is_ours(grown, now))
+                    .is_none_or(|grown| self.disk.is_ours(grown, now, limit))
             {
                 return Some(WriteBlock {
                     limit,

@@ -12,6 +12,7 @@ fn room(mib: u64, files: u64) -> FreeSpace {
     FreeSpace {
         bytes: mib << 20,
         least: mib << 20,
+        least_files: Some((files, 10_000_000)),
         files: Some(files),
         all_bytes: 1 << 40,
         all_files: 10_000_000,
@@ -92,6 +93,7 @@ fn growth_and_free_space_are_judged_by_session_and_by_command() {
     let none = FreeSpace {
         bytes: plenty << 20,
         least: plenty << 20,
+        least_files: None,
         files: None,
         all_bytes: 1 << 40,
         all_files: 0,
@@ -235,7 +237,8 @@ fn space_that_others_took_does_not_count_as_the_projects() {
         whole: true,
         most: None,
     };
-    assert!(!disk.is_ours(&seen, now));
+    let limit = Limit::Disk { bytes: 10 << 30 };
+    assert!(!disk.is_ours(&seen, now, limit));
     assert_eq!(
         disk.crossed(OwnShare::None, now),
         None,
@@ -247,7 +250,8 @@ fn space_that_others_took_does_not_count_as_the_projects() {
                 whole: false,
                 ..seen
             },
-            room(0, 0)
+            room(0, 0),
+            limit
         ),
         "what is too large to be seen is not let off"
     );
