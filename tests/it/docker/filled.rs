@@ -517,23 +517,22 @@ fn r_15_which_of_its_own_folders_is_full_is_told() {
 #[test]
 fn temporary_files_and_the_home_folder_count_within_the_disk_limit() {
     let Some(env) = TestBox::new() else { return };
+    // What others free on the engine's disk just then hides what was taken: a machine that runs
+    // other tests tries again.
+    let is_told = |settings: &[(&str, &str)], script: &str, limit: &str| {
+        (0..3).any(|_| greedy(&env, &[], settings, script).contains(limit))
+    };
     let small = [("PODBAY_SANDBOX_DISK", "64MiB")];
+    let limit = "the project, /tmp and the home folder have grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`";
     for place in ["/tmp", "\"$HOME\""] {
         let script = format!("head -c 300M /dev/zero > {place}/large; sync; sleep 10");
-        let text = greedy(&env, &[], &small, &script);
-        has(
-            &text,
-            &[
-                "the project, /tmp and the home folder have grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`",
-            ],
-        );
+        assert!(is_told(&small, &script, limit), "{place}");
     }
     let few = [("PODBAY_SANDBOX_DISK_FILES", "5000")];
     let script = "cd /tmp && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'";
-    has(
-        &greedy(&env, &[], &few, script),
-        &["have gained more than 5000 files in this session, the limit of `sandbox.disk_files`"],
-    );
+    let limit =
+        "have gained more than 5000 files in this session, the limit of `sandbox.disk_files`";
+    assert!(is_told(&few, script, limit), "files");
     env.assert_no_container();
 }
 

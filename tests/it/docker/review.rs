@@ -1131,7 +1131,7 @@ pub(super) fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
 fn the_model_is_asked_beside_the_first_snapshot_and_nothing_runs_before_that_is_whole() {
     let Some(env) = TestBox::new() else { return };
     for n in 1..=4 {
-        env.write(&format!("large{n}"), noise(n, 30 << 20));
+        env.write(&format!("large{n}"), noise(n, 60 << 20));
     }
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "echo new > made.txt"}))
