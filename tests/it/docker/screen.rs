@@ -65,7 +65,7 @@ fn a_whole_chat_on_a_screen_and_the_terminal_is_as_it_was() {
     screen.types("\x15");
     // A turn: thoughts are shown and hidden by a key, a question is answered by one.
     screen.types("work\r");
-    screen.sees("y once");
+    screen.sees("y = yes");
     screen.answers("y");
     screen.sees("First.");
     screen.sees("1 file, +1 −0");
