@@ -677,7 +677,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "config edit",
         text: "Opens your own file in $VISUAL or $EDITOR; one that does not exist yet begins with every setting, commented out. You edit a \
                copy: it takes the file's place once it can be read. Otherwise the mistake is shown with its line, and you may edit again.",
-        examples: &[("Change several settings:", "podbay config edit")],
+        examples: &[
+            ("Change several settings:", "podbay config edit"),
+            ("With another editor:", "VISUAL=nano podbay config edit"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -692,10 +695,16 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "config schema",
         text: "Prints the JSON Schema of a settings file, for editors that complete and check TOML, YAML or JSON by one.",
-        examples: &[(
-            "For an editor:",
-            "podbay config schema > ~/.config/podbay/schema.json",
-        )],
+        examples: &[
+            (
+                "For an editor:",
+                "podbay config schema > ~/.config/podbay/schema.json",
+            ),
+            (
+                "See what a section takes:",
+                "podbay config schema | jq .properties.sandbox",
+            ),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -749,8 +758,7 @@ pub(super) const PAGES: &[Page] = &[
             ("Decide on a screen:", "podbay review"),
             ("On one of several:", "podbay review --id k3f9"),
             ("See what waits:", "podbay review list"),
-            ("Look at them:", "podbay review diff"),
-            ("Apply them:", "podbay review apply"),
+            ("Apply all of them:", "podbay review apply"),
         ],
         codes: Codes::Shared,
     },
