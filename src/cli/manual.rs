@@ -701,7 +701,7 @@ pub(super) const PAGES: &[Page] = &[
                 "podbay config schema > ~/.config/podbay/schema.json",
             ),
             (
-                "See what a section takes:",
+                "See the defaults of a section:",
                 "podbay config schema | jq .properties.sandbox",
             ),
         ],
