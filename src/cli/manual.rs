@@ -679,7 +679,7 @@ pub(super) const PAGES: &[Page] = &[
                copy: it takes the file's place once it can be read. Otherwise the mistake is shown with its line, and you may edit again.",
         examples: &[
             ("Change several settings:", "podbay config edit"),
-            ("With another editor:", "VISUAL=nano podbay config edit"),
+            ("See what holds then:", "podbay config list"),
         ],
         codes: Codes::Shared,
     },
@@ -700,10 +700,7 @@ pub(super) const PAGES: &[Page] = &[
                 "For an editor:",
                 "podbay config schema > ~/.config/podbay/schema.json",
             ),
-            (
-                "See the defaults of a section:",
-                "podbay config schema | jq .properties.sandbox",
-            ),
+            ("See it:", "podbay config schema"),
         ],
         codes: Codes::Shared,
     },
