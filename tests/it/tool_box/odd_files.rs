@@ -55,7 +55,7 @@ const TABLE: [Row; 35] = [
     ("copy_file", r#"{"source": "text", "destination": "NAME"}"#,                         ["set overwrite", "set overwrite", "set overwrite", "set overwrite", "set overwrite", "", "it is a folder", "set overwrite", "set overwrite", "set overwrite"]),
     ("move_file", r#"{"source": "NAME", "destination": "to"}"#,                           ["",      "",      "",      "",      "",      GONE,    "",      "",      "",      ""]),
     ("move_file", r#"{"source": "text", "destination": "NAME", "overwrite": true}"#,      ["",      "",      "",      "",      FIXED,   "",      "it is a folder", PIPE, SOCKET, ""]),
-    ("mkdir", r#"{"path": "NAME"}"#,                                                      ["is no folder", "is no folder", "is no folder", "is no folder", "is no folder", "", "", "is no folder", "is no folder", "is no folder"]),
+    ("mkdir", r#"{"path": "NAME"}"#,                                                      ["is not a folder", "is not a folder", "is not a folder", "is not a folder", "is not a folder", "", "", "is not a folder", "is not a folder", "is not a folder"]),
     ("mkdir", r#"{"path": "NAME/in"}"#,                                                   [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, "", "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
     ("list_directory", r#"{"path": "NAME"}"#,                                             [A_FILE, A_FILE, A_FILE, A_FILE, A_FILE, GONE, "", NO_FOLDER, NO_FOLDER, A_FILE]),
     ("tree", r#"{"path": "NAME"}"#,                                                       [A_FILE, A_FILE, A_FILE, A_FILE, A_FILE, GONE, "", NO_FOLDER, NO_FOLDER, A_FILE]),
