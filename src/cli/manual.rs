@@ -679,7 +679,7 @@ pub(super) const PAGES: &[Page] = &[
                copy: it takes the file's place once it can be read. Otherwise the mistake is shown with its line, and you may edit again.",
         examples: &[
             ("Change several settings:", "podbay config edit"),
-            ("See what holds then:", "podbay config list"),
+            ("Begin a file of your own:", "podbay config edit"),
         ],
         codes: Codes::Shared,
     },
