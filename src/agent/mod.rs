@@ -25,6 +25,7 @@ mod options;
 mod outcome;
 mod profile;
 mod prompt;
+mod request_limit;
 mod run;
 mod settings_hooks;
 mod summary;

@@ -12,7 +12,8 @@ use podbay_event::Seconds;
 pub struct Options {
     /// Maximum number of requests to the model per task; 0 is no limit. In the last of them no tool
     /// can be called: it reports what was done and what is missing. A retried request counts once;
-    /// a request for a summary does not count.
+    /// a request for a summary does not count. A chat asks at this limit whether to continue with as
+    /// many more.
     pub max_turns: u32,
     /// Maximum time per task, including the preparation by `run` (engine, images, model, sandbox);
     /// 0 is no limit.

@@ -20,6 +20,7 @@ use super::early_calls::cancel_all;
 use super::named_images::ImageLookup;
 use super::nudge::LOOKS_LIKE;
 use super::prompt::ProjectContext;
+use super::request_limit::AtLimit;
 use super::settings_hooks::TaskStart;
 use super::task::Task;
 use super::window_gauge::WindowGauge;
@@ -36,6 +37,7 @@ use podbay_llm::Client;
 use podbay_llm::Finish;
 use podbay_llm::Message;
 use podbay_session::ResumeState;
+use podbay_tools::Asker;
 use podbay_tools::Pipeline;
 
 /// The message to the model if it had spoken last before its task was interrupted.
@@ -66,6 +68,8 @@ pub struct Agent {
     settled: Option<TaskEnd>,
     /// Number of commands that the user ran themselves.
     pub(super) n_user_commands: u32,
+    /// Who is asked at the limit on requests; without one it ends a task.
+    pub(super) asks_for_more: Option<Arc<dyn Asker>>,
 }
 
 /// What the loop does after one turn.
@@ -105,6 +109,7 @@ impl Agent {
             open: OpenAnswer::default(),
             settled: None,
             n_user_commands: 0,
+            asks_for_more: None,
         }
     }
 
@@ -284,7 +289,8 @@ impl Agent {
     async fn until_done(&mut self, mut task: Task, text: &str, interrupt: &Interrupt) -> Outcome {
         loop {
             task.spent.time = task.begun.elapsed();
-            let next = match budget_state(&task.spent, &self.options) {
+            let limits = self.own_limits();
+            let next = match budget_state(&task.spent, &limits) {
                 _ if interrupt.is_ended() => NextStep::Done(RunStatus::Interrupted),
                 BudgetState::Over(kind) => NextStep::Limit(kind),
                 BudgetState::Near(kind) if !task.warned => {
@@ -293,10 +299,17 @@ impl Agent {
                         limit: kind,
                         at_end: false,
                     });
-                    self.note(&wrap_up(kind, &task.spent, &self.options));
+                    self.note(&wrap_up(kind, &task.spent, &limits));
                     self.turn(&mut task, interrupt).await
                 }
-                _ => self.turn(&mut task, interrupt).await,
+                _ => match self.at_request_limit(&mut task, interrupt).await {
+                    AtLimit::GoOn => self.turn(&mut task, interrupt).await,
+                    AtLimit::Stop => NextStep::Ended(LimitKind::Turns),
+                    AtLimit::Interrupted => {
+                        self.emit(Kind::Interrupted);
+                        NextStep::Done(RunStatus::Interrupted)
+                    }
+                },
             };
             // Early calls whose results are not needed after all.
             cancel_all(std::mem::take(&mut task.early)).await;

@@ -15,6 +15,8 @@ use podbay_wire::BytesPath;
 pub(super) struct Task {
     pub(super) begun: Instant,
     pub(super) spent: Spent,
+    /// How often the user let it continue at the limit on requests.
+    pub(super) n_continued: u32,
     pub(super) tool_calls: u32,
     pub(super) n_succeeded: u32,
     pub(super) denied: Vec<String>,
@@ -48,6 +50,7 @@ impl Task {
         Self {
             begun,
             spent: Spent::default(),
+            n_continued: 0,
             tool_calls: 0,
             n_succeeded: 0,
             denied: Vec::new(),

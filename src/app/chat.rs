@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use async_recursion::async_recursion as boxed;
@@ -148,7 +149,8 @@ impl Chat {
         ))
         .await
         {
-            Ok(seat) => {
+            Ok(mut seat) => {
+                seat.agent.ask_at_request_limit(Arc::clone(&front.asker));
                 if seat.sandbox.is_by_turn() {
                     front.interrupt.end_turns();
                 }

@@ -409,6 +409,13 @@ impl Asker for Viewer {
         })
     }
 
+    fn may_continue<'a>(&'a self, question: &'a str) -> Later<'a, bool> {
+        Box::pin(async move {
+            let choices = [('y', "yes"), ('n', "no: stop here")];
+            self.tui.choose(question, &choices).await == Some('y')
+        })
+    }
+
     fn can_answer(&self) -> bool {
         !self.wishes.is_away.load(Ordering::Relaxed)
     }

@@ -297,6 +297,19 @@ impl Asker for Person {
         })
     }
 
+    fn may_continue<'a>(&'a self, question: &'a str) -> Later<'a, bool> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            let withdrawn = CancellationToken::new();
+            let _guard = withdrawn.clone().drop_guard();
+            let mut standing = Standing { is_answered: false };
+            let mut err = io::stderr();
+            let may = ui::may_continue(question, &self.keyboard, &mut err, &withdrawn).await;
+            standing.is_answered = true;
+            may
+        })
+    }
+
     fn can_answer(&self) -> bool {
         self.keyboard.is_terminal() && !self.wishes.is_away.load(Ordering::Relaxed)
     }

@@ -156,6 +156,11 @@ pub trait Asker: Send + Sync {
         options: &'a [String],
     ) -> Later<'a, Option<String>>;
 
+    /// Asks whether a task may continue at a limit.
+    fn may_continue<'a>(&'a self, _question: &'a str) -> Later<'a, bool> {
+        Box::pin(std::future::ready(false))
+    }
+
     /// Returns whether a user can answer at all.
     fn can_answer(&self) -> bool;
 }

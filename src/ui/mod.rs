@@ -47,4 +47,5 @@ pub use paint::Paint;
 pub use plain::Look;
 pub use plain::Plain;
 pub use progress::Progress;
+pub use question::may_continue;
 pub use question::question;

@@ -44,6 +44,20 @@ pub async fn question(
     None
 }
 
+/// Asks whether something may continue: Enter alone is a yes, all but a yes is a no.
+pub async fn may_continue(
+    question: &str,
+    keyboard: &Keyboard,
+    err: &mut impl Write,
+    cancel: &CancellationToken,
+) -> bool {
+    let prompt = format!("\n{} [Y/n] ", text::line(question));
+    match answer(&prompt, keyboard, err, cancel).await {
+        Typed::Line(line) => ["", "y", "yes"].contains(&line.trim().to_lowercase().as_str()),
+        Typed::End | Typed::Cancelled => false,
+    }
+}
+
 fn show(question: &str, options: &[String], err: &mut impl Write, paint: Paint) -> io::Result<()> {
     writeln!(err, "\n{}", paint.bold("The agent asks:"))?;
     for line in text::escape(question).lines() {

@@ -1222,6 +1222,54 @@ async fn so_many_turns_are_so_many_requests_and_the_last_is_without_tools() {
     assert!(desk.model.requests().len() == 1 && desk.reached().is_empty());
 }
 
+/// As in a chat: the limit is a question there, and a task that may continue is not told to end.
+#[tokio::test]
+async fn at_the_limit_on_requests_a_user_can_let_the_task_continue() {
+    // A yes each time, a no at the second question, and nobody there to be asked.
+    for (answers, alone, n_requests, status) in [
+        (
+            vec![Answer::Allow, Answer::Allow],
+            false,
+            8,
+            RunStatus::Completed,
+        ),
+        (
+            vec![Answer::Allow, Answer::Deny],
+            false,
+            6,
+            RunStatus::Limit,
+        ),
+        (Vec::new(), true, 3, RunStatus::Limit),
+    ] {
+        let mut model = ScriptedModel::new();
+        for n in 0..7 {
+            model = model.calls("bash", json!({"command": format!("echo {n}")}));
+        }
+        let model = model.says("Done.").start().await;
+        let desk = Desk::new(
+            model,
+            Wishes {
+                asks_at_limit: true,
+                answers: answers.into_iter().map(Answered::from).collect(),
+                alone,
+                ..agent(agent::Options {
+                    max_turns: 3,
+                    ..agent::Options::default()
+                })
+            },
+        )
+        .await;
+        let outcome = desk.work("work").await;
+        assert_eq!(
+            (desk.model.requests().len(), outcome.status),
+            (n_requests, status),
+            "{outcome:?}"
+        );
+        let is_told = |kind: &Kind| matches!(kind, Kind::LimitReached { at_end: false, .. });
+        assert_eq!(desk.kinds().iter().any(is_told), alone);
+    }
+}
+
 #[tokio::test]
 async fn a_model_that_calls_in_its_last_turn_is_not_obeyed() {
     let bash = json!({"command": "echo x >> ran"});

@@ -12,6 +12,7 @@ use podbay::agent::Interrupt;
 use podbay::agent::Outcome;
 use podbay::agent::Profile;
 use podbay::agent::system_prompt;
+use podbay::event::Answer;
 use podbay::event::Answered;
 use podbay::event::Asked;
 use podbay::event::Event;
@@ -63,6 +64,8 @@ pub(crate) struct Wishes {
     pub(crate) answers: Vec<Answered>,
     /// Nobody is there to be asked.
     pub(crate) alone: bool,
+    /// The user is asked at the limit on requests, as in a chat: an answer that allows lets the task continue.
+    pub(crate) asks_at_limit: bool,
     /// An earlier conversation to continue.
     pub(crate) past: ResumeState,
 }
@@ -82,6 +85,7 @@ impl Default for Wishes {
             llm,
             answers: Vec::new(),
             alone: false,
+            asks_at_limit: false,
             past: ResumeState::default(),
         }
     }
@@ -153,6 +157,11 @@ impl Desk {
         let artifacts = Artifacts::new(&state, &SessionId::random(), &session::Options::default());
         let reached = Arc::<Mutex<Vec<String>>>::default();
         let before_answer = Arc::<Mutex<Option<Interrupt>>>::default();
+        let asker = Arc::new(Person {
+            answers: Mutex::new(wishes.answers),
+            alone: wishes.alone,
+            before: Arc::clone(&before_answer),
+        });
         let pipeline = Pipeline::new(
             catalogue.restoring(&probed.tokens),
             Policy::new(wishes.mode, &wishes.policy).expect("good rules"),
@@ -161,11 +170,7 @@ impl Desk {
                 reached: Arc::clone(&reached),
             }),
             Arc::new(Kept(artifacts.clone())),
-            Arc::new(Person {
-                answers: Mutex::new(wishes.answers),
-                alone: wishes.alone,
-                before: Arc::clone(&before_answer),
-            }),
+            Arc::clone(&asker) as Arc<dyn Asker>,
             Arc::clone(&sink),
             wishes.tools.clone(),
         );
@@ -174,7 +179,7 @@ impl Desk {
         pipeline.set_images(probed.images);
         pipeline.recall_tasks(&wishes.past.tasks);
         let conversation = Conversation::resume(prompt.clone(), wishes.past.history.clone());
-        let agent = Agent::new(
+        let mut agent = Agent::new(
             client,
             conversation,
             Arc::new(pipeline),
@@ -182,6 +187,9 @@ impl Desk {
             wishes.agent,
             sink,
         );
+        if wishes.asks_at_limit {
+            agent.ask_at_request_limit(asker);
+        }
         let agent = tokio::sync::Mutex::new(agent.with_past(&wishes.past));
         Self {
             guest,
@@ -384,6 +392,19 @@ impl Asker for Person {
                 None => std::future::pending().await,
             }
         })
+    }
+
+    fn may_continue<'a>(&'a self, question: &'a str) -> Later<'a, bool> {
+        assert!(
+            question.ends_with(" requests used. Continue?"),
+            "{question}"
+        );
+        let mut answers = self
+            .answers
+            .lock()
+            .expect("no test panics while it holds this");
+        let may = !answers.is_empty() && answers.remove(0).answer == Answer::Allow;
+        Box::pin(std::future::ready(may))
     }
 
     /// Takes the first answer, or says what was asked.
