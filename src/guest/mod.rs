@@ -81,4 +81,5 @@ pub use spawner::pair as spawner_pair;
 pub use spawner_client::Spawner;
 pub use unix::NO_WATCHES;
 pub use unix::not_watched;
+pub use variables::DEFAULTS as DEFAULT_VARIABLES;
 pub use variables::not_passed_on;

@@ -65,8 +65,6 @@ const LEASE: Duration = Duration::from_mins(30);
 /// How long a `serve` that is not PID 1 waits for its spawner to end everything.
 const SPAWNER_ENDS: Duration = Duration::from_secs(3);
 
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 enum Role {
     Serve {
         workspace: PathBuf,
@@ -442,14 +440,7 @@ fn take_environment() -> Vec<Vec<u8>> {
     });
     let mut environment: Vec<(Vec<u8>, Vec<u8>)> =
         passed.filter(|(_, value)| !value.is_empty()).collect();
-    // Python's cached bytecode in the project would run on the user's machine in place of the
-    // source, unseen by git, and be part of each review.
-    for (name, default) in [
-        ("PATH", DEFAULT_PATH),
-        ("HOME", "/"),
-        ("LANG", "C.UTF-8"),
-        ("PYTHONDONTWRITEBYTECODE", "1"),
-    ] {
+    for (name, default) in variables::DEFAULTS {
         if environment
             .iter()
             .all(|(found, _)| found != name.as_bytes())

@@ -4,6 +4,20 @@
 //! make a program that only reads run something else first, especially not a file that a command
 //! can have written: that needs no permission.
 
+/// What commands get where neither the image nor the sandbox sets it.
+///
+/// Python's cached bytecode in the project would run on the user's machine in place of the source,
+/// unseen by git, and be part of each review.
+pub const DEFAULTS: [(&str, &str); 4] = [
+    (
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ),
+    ("HOME", "/"),
+    ("LANG", "C.UTF-8"),
+    ("PYTHONDONTWRITEBYTECODE", "1"),
+];
+
 /// Variables by which a loader, a C library, a shell or an interpreter runs or loads something
 /// before a command does, or which are ours.
 const REFUSED: [&str; 33] = [

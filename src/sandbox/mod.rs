@@ -98,6 +98,7 @@ pub use spec::SECCOMP;
 pub use spec::SECCOMP_OF_COMMANDS;
 pub use spec::Spec;
 pub use spec::emptied;
+pub use spec::is_own_variable;
 pub use spec::taken_away;
 pub use starting::Started;
 pub use turns::EndedTurn;

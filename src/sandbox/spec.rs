@@ -778,6 +778,15 @@ const FAIL_AT_ONCE: [&str; 5] = [
     "npm_config_fetch_retries=0",
 ];
 
+/// Whether Podbay itself sets a variable of this name for commands, whatever the user's own is.
+pub fn is_own_variable(name: &str) -> bool {
+    let fixed = FAIL_AT_ONCE.iter().filter_map(|pair| pair.split_once('='));
+    fixed
+        .chain(guest::DEFAULT_VARIABLES)
+        .any(|(own, _)| own == name)
+        || ["TERM", "USER", "LOGNAME", "SHELL"].contains(&name)
+}
+
 /// Returns the environment of PID 1; commands get a clean one from the guest.
 fn environment(image: &ImageFacts) -> Vec<String> {
     let mut env = vec![

@@ -60,7 +60,10 @@ fn every_attack_of_the_doctor_is_held_off() {
     env.write("mine", "untouched");
     let report = run(env
         .here(&["doctor", "--attack", "--json"])
-        .env("PODBAY_TEST_CANARY", "a-value-of-the-person"))
+        .env("PODBAY_TEST_CANARY", "a-value-of-the-person")
+        // As on many machines, and as Podbay sets them itself.
+        .env("SHELL", "/bin/bash")
+        .env("PYTHONDONTWRITEBYTECODE", "1"))
     .expect(0)
     .json();
     assert_eq!(

@@ -317,15 +317,27 @@ impl Camp {
         match id {
             "ESC-20" => neighbours(&inside).await,
             "N-04" => listeners(&inside).await,
-            "S-01" => inside
-                .attack(id, &[])
-                .await
-                .map(|ran| environment(&ran.found())),
+            "S-01" => {
+                let found = inside.attack(id, &[]).await?.found();
+                let of_image = self.variables_of_image(cancel).await?;
+                Ok(environment(&found, &of_image))
+            }
             id if ATTACKS.iter().any(|(known, _)| *known == id) => {
                 inside.attack(id, &[]).await.map(inside::Ran::found)
             }
             id => unreachable!("a test sees to it that somebody executes {id}"),
         }
+    }
+
+    /// Returns what the image sets, as `NAME=value`; nothing where no engine is ours to ask.
+    async fn variables_of_image(&self, cancel: &CancellationToken) -> Result<Vec<String>, Error> {
+        let Ok(engine) = self.bench.engine() else {
+            return Ok(Vec::new());
+        };
+        let chosen = self.bench.config.sandbox.image.as_deref();
+        let name = chosen.unwrap_or(podbay_sandbox::DEFAULT_IMAGE);
+        let facts = engine.image(name, cancel).await.map_err(Error::Engine)?;
+        Ok(facts.map(|facts| facts.env).unwrap_or_default())
     }
 
     async fn strike(self) {
@@ -395,22 +407,27 @@ async fn listeners(inside: &Inside<'_>) -> Result<Finding, Error> {
     Ok(found)
 }
 
-/// Variables that are alike on many machines.
-const COMMON: [&str; 8] = ["PATH", "HOME", "LANG", "TERM", "TZ", "PWD", "SHLVL", "_"];
+/// Variables that shells set, alike on many machines.
+const COMMON: [&str; 4] = ["TZ", "PWD", "SHLVL", "_"];
 
-/// Judges what commands find in their environment by what is in ours; it never says a value.
-fn environment(found: &Finding) -> Finding {
+/// Judges what commands find in their environment by what is in ours; it never says a value. What
+/// Podbay or the image sets is no leak where the user's own value happens to be the same.
+fn environment(found: &Finding, of_image: &[String]) -> Finding {
     if !found.held {
         return found.clone();
     }
     let inside: Vec<&str> = found.got.split('\0').collect();
     let ours = std::env::vars_os().filter(|(name, value)| {
         let name = name.to_string_lossy();
-        !COMMON.contains(&name.as_ref()) && !name.starts_with("LC_") && !value.is_empty()
+        !COMMON.contains(&name.as_ref())
+            && !podbay_sandbox::is_own_variable(&name)
+            && !name.starts_with("LC_")
+            && !value.is_empty()
     });
     let leaked: Vec<String> = ours
         .filter(|(name, value)| {
-            inside.contains(&format!("{}={}", name.display(), value.display()).as_str())
+            let pair = format!("{}={}", name.display(), value.display());
+            inside.contains(&pair.as_str()) && !of_image.contains(&pair)
         })
         .map(|(name, _)| name.to_string_lossy().into_owned())
         .collect();
@@ -489,24 +506,16 @@ mod tests {
     fn a_variable_of_ours_is_named_without_its_value() {
         // Cargo sets this one, and nobody else has it like this.
         let pair = format!("CARGO_MANIFEST_DIR={}", env!("CARGO_MANIFEST_DIR"));
-        let found = environment(&Finding {
-            held: true,
-            got: format!("PATH=/bin\0{pair}"),
-        });
+        let found = |got: String| Finding { held: true, got };
         assert_eq!(
-            found,
+            environment(&found(format!("PATH=/bin\0{pair}")), &[]),
             Finding {
                 held: false,
                 got: "found: CARGO_MANIFEST_DIR".to_owned()
             }
         );
-        assert!(
-            environment(&Finding {
-                held: true,
-                got: "PATH=/bin".to_owned()
-            })
-            .held
-        );
+        assert!(environment(&found("PATH=/bin".to_owned()), &[]).held);
+        assert!(environment(&found(pair.clone()), &[pair]).held);
     }
 
     #[test]
