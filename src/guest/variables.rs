@@ -69,7 +69,16 @@ const PROJECT: &[u8] = b"/workspace";
 const WRITABLE: [&[u8]; 5] = [PROJECT, b"/tmp", b"/var/tmp", b"/dev/shm", b"/home/agent"];
 
 /// Variables that name folders for data, and load nothing.
-const PLACES: [&str; 4] = ["HOME", "TEMP", "TMP", "TMPDIR"];
+const PLACES: [&str; 8] = [
+    "CARGO_TARGET_DIR",
+    "COVERAGE_FILE",
+    "HOME",
+    "MYPY_CACHE_DIR",
+    "RUFF_CACHE_DIR",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+];
 
 /// Returns the value that commands get of an image's variable; `None` where they do not get it.
 ///

@@ -505,7 +505,8 @@ impl Covering {
                 is_laid_out,
                 cancel,
             };
-            let present = if spec.review.is_some() {
+            // Commands can write in a shared one.
+            let present = if spec.review.is_some() || spec.is_read_only() {
                 environment::Present::None
             } else {
                 environment::present(engine, &covering, cancel).await?

@@ -249,7 +249,8 @@ pub(super) async fn discard(engine: &Engine, running: &Running) {
     }
 }
 
-/// Checks what nobody but the guest can see: whether the sandbox is on the project and has no network.
+/// Checks what nobody but the guest can see: whether the sandbox is on the project, has no network,
+/// and cannot write in plan mode.
 pub(super) fn is_as_asked_for(
     spec: &Spec,
     engine: &engine::Facts,
@@ -258,6 +259,12 @@ pub(super) fn is_as_asked_for(
     same_files(spec, engine, facts)?;
     if facts.networked && !spec.has_open_network() {
         let problem = "the engine gave it a network, though it was to have none".to_owned();
+        return Err(Error::NotStarted { problem });
+    }
+    if facts.workspace_writable && spec.is_read_only() {
+        let problem =
+            "the engine mounted the project so that it can be written, though plan mode has it read-only"
+                .to_owned();
         return Err(Error::NotStarted { problem });
     }
     Ok(())

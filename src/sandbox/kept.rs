@@ -102,15 +102,19 @@ pub(super) struct Made {
     pub(super) gateway: Option<Gateway>,
     /// The copy that a session works on now, if that is not the first one.
     pub(super) view: std::sync::Mutex<Option<Held>>,
+    /// Plan mode: the next sandbox cannot write to the project.
+    pub(super) read_only: AtomicBool,
 }
 
 impl Made {
     /// Returns what the next sandbox is made with.
     pub(super) fn newest(&self) -> Spec {
+        let read_only = self.read_only.load(Ordering::Acquire);
         match &*self.view.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(held) => self.spec.held_back(held),
             None => self.spec.clone(),
         }
+        .reading_only(read_only)
     }
 }
 

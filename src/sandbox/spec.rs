@@ -17,6 +17,7 @@ use super::held::Held;
 use super::image_paths;
 use super::machine;
 use super::mounted;
+use super::plan_mode;
 use super::scratch::CarriedFolder;
 use super::scratch::Scratch;
 use super::user::User;
@@ -147,6 +148,8 @@ pub struct Spec {
     /// The name of its user, once the image is known.
     names: Option<UserNames>,
     scratch: Scratch,
+    /// Nothing of the project can be written, nor of the session's git.
+    read_only: bool,
 }
 
 impl Spec {
@@ -363,6 +366,7 @@ impl Spec {
             reveal: options.reveal.clone(),
             names: None,
             scratch: Scratch::in_memory(),
+            read_only: false,
         })
     }
 
@@ -455,7 +459,23 @@ impl Spec {
         if let Some(lent) = &self.lent {
             lent.mount(&mut container);
         }
+        if self.read_only {
+            plan_mode::make_read_only(&mut container);
+        }
         container
+    }
+
+    /// Returns the same for plan mode, or for any other.
+    #[must_use]
+    pub fn reading_only(&self, read_only: bool) -> Self {
+        Self {
+            read_only,
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// Returns how the temporary file system at a place is mounted, if one is there.

@@ -141,6 +141,7 @@ impl Sandbox {
             git,
             gateway,
             view: std::sync::Mutex::default(),
+            read_only: AtomicBool::new(spec.is_read_only()),
         }));
         Self::begin(way, options, sink, cancel).await
     }
