@@ -44,7 +44,7 @@ impl Agent {
             Err(error) => return NextStep::Failed(Failure::Sandbox(error)),
         };
         interrupt.idle();
-        let mut quit = false;
+        let (mut quit, mut ends_task) = (false, false);
         let mut done = Vec::with_capacity(calls.len());
         let mut images = Vec::new();
         let statuses: Vec<CallStatus> = results.iter().map(|finished| finished.status).collect();
@@ -53,6 +53,7 @@ impl Agent {
             done.push(self.done(call, &finished));
             images.extend(finished.image.map(|image| (call.id.clone(), image)));
             quit |= finished.quit;
+            ends_task |= finished.ends_task;
             match finished.status {
                 CallStatus::Ok => task.n_succeeded += 1,
                 CallStatus::Denied => {
@@ -91,6 +92,13 @@ impl Agent {
         if quit || interrupt.is_turn_over() {
             self.emit(Kind::Interrupted);
             return NextStep::Done(RunStatus::Interrupted);
+        }
+        if ends_task {
+            task.response = self
+                .pipeline
+                .plan()
+                .map_or_else(String::new, |plan| plan.text);
+            return NextStep::Done(RunStatus::Completed);
         }
         self.learn_from_calls(calls, &statuses);
         self.escalate(&statuses);
@@ -228,7 +236,7 @@ async fn execute_all(
     while results.len() < calls.len() {
         if results
             .last()
-            .is_some_and(|last| last.quit || last.status == CallStatus::Cancelled)
+            .is_some_and(|last| last.quit || last.ends_task || last.status == CallStatus::Cancelled)
         {
             results.push(pipeline.leave_out(&calls[results.len()]));
             continue;

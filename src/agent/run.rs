@@ -167,6 +167,11 @@ impl Agent {
         self.pipeline.recall_seen(&context.seen);
     }
 
+    /// Tells the model something that is not about the project, at this point of the conversation.
+    pub fn add_note(&mut self, text: &str) {
+        self.note(text);
+    }
+
     /// Works on one task until the model answers, a limit is reached or the user stops it. Never
     /// panics, never loses what was done.
     #[boxed]

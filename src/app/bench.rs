@@ -47,6 +47,8 @@ pub(super) struct Bench {
     engine: Option<Engine>,
     /// Whether somebody is there who may allow hosts.
     grantable: bool,
+    /// Whether the sandbox begins in plan mode.
+    read_only: bool,
 }
 
 /// What is worked on.
@@ -166,12 +168,18 @@ impl Bench {
             ground,
             engine,
             grantable: false,
+            read_only: false,
         })
     }
 
     /// Says that somebody is there who may allow hosts while the session lasts.
     pub(super) fn let_grant(&mut self) {
         self.grantable = true;
+    }
+
+    /// Has the session's sandbox begin in plan mode.
+    pub(super) fn begin_read_only(&mut self) {
+        self.read_only = true;
     }
 
     pub(super) fn engine(&self) -> Result<&Engine, Error> {
@@ -228,6 +236,7 @@ impl Bench {
         )
         .map_err(Error::Sandbox)?;
         let spec = spec
+            .reading_only(self.read_only)
             .covering_as_before(&self.state.covers(), &self.config.sandbox.auto_run)
             .with_network(network::plan(
                 &self.config,

@@ -20,10 +20,13 @@ use super::resume::Aim;
 use super::seat::Closed;
 use super::seat::Seat;
 use super::seat::end_turn;
+use super::sitting::plan_task;
 use super::sitting::sit_down;
 use super::undo;
 use podbay_agent::ProjectContext;
 use podbay_agent::UserCommand;
+use podbay_event::Plan;
+use podbay_event::PlanDecision;
 use podbay_event::RunStatus;
 use podbay_event::SessionId;
 use podbay_event::Usage;
@@ -441,6 +444,62 @@ impl Chat {
     /// Notes in the log what the session has come to, and returns it.
     pub fn checkpoint(&mut self) -> String {
         self.seat.agent.checkpoint()
+    }
+
+    /// Begins or ends plan mode; returns whether that changed anything. The model knows of it with
+    /// the next message.
+    #[boxed]
+    pub async fn set_plan_mode(&mut self, on: bool, interrupt: &Interrupt) -> Result<bool, Error> {
+        let words = self
+            .pipeline()
+            .switch_plan_mode(on, interrupt.run())
+            .await
+            .map_err(Error::Sandbox)?;
+        if let Some(words) = &words {
+            self.seat.agent.add_note(words);
+        }
+        Ok(words.is_some())
+    }
+
+    /// Returns whether plan mode is on.
+    pub fn is_planning(&self) -> bool {
+        self.pipeline().is_planning()
+    }
+
+    /// Returns the last plan of the session.
+    pub fn plan(&self) -> Option<Plan> {
+        self.pipeline().plan()
+    }
+
+    /// Takes the last answer as the plan, where there is none yet; returns the plan.
+    pub fn plan_or_answer(&mut self) -> Option<Plan> {
+        if self.plan().is_none() && self.is_planning() && !self.last_response.trim().is_empty() {
+            self.pipeline().save_plan(&self.last_response, false);
+        }
+        self.plan()
+    }
+
+    /// Takes a plan as the user changed it.
+    pub fn change_plan(&mut self, text: &str) {
+        self.pipeline().save_plan(text, true);
+    }
+
+    /// Notes that the user wants nothing of the last plan.
+    pub fn discard_plan(&mut self) {
+        self.pipeline().decide_plan(PlanDecision::Discarded, None);
+        self.tell_fact("The user discarded the plan. Do not implement it.");
+    }
+
+    /// Approves the last plan and ends plan mode; returns the message that has the model
+    /// implement it, `None` where there is no plan.
+    #[boxed]
+    pub async fn approve_plan(&mut self, interrupt: &Interrupt) -> Result<Option<String>, Error> {
+        let Some(plan) = self.plan() else {
+            return Ok(None);
+        };
+        self.pipeline().decide_plan(PlanDecision::Approved, None);
+        self.set_plan_mode(false, interrupt).await?;
+        Ok(Some(plan_task(&plan)))
     }
 
     /// Returns how much is allowed without asking.

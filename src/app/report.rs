@@ -52,6 +52,8 @@ pub struct Report {
     pub commits: Vec<GitBranch>,
     /// The hosts that the sandbox tried to reach; `null` where it tried none.
     pub network: Option<TriedHosts>,
+    /// The last plan of the session, where plan mode is on at the end of the run.
+    pub plan: Option<PlanReport>,
     pub denied: Vec<String>,
     pub warnings: Vec<String>,
     pub error: Option<ErrorReport>,
@@ -59,6 +61,15 @@ pub struct Report {
     /// What waits, for people; scripts ask for the review.
     #[serde(skip)]
     pub pending: Option<PendingChanges>,
+}
+
+/// A plan that waits for the user's approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlanReport {
+    /// From 1; each change of a session's plan is a version of its own.
+    pub version: u32,
+    /// Markdown.
+    pub text: String,
 }
 
 /// What of a session's git is the user's now, in all repositories of the project together.
@@ -170,6 +181,7 @@ impl Report {
             git: None,
             commits: Vec::new(),
             network: None,
+            plan: None,
             denied: Vec::new(),
             warnings: Vec::new(),
             error: Some(error.report()),
@@ -376,6 +388,7 @@ impl Report {
             git: None,
             commits: Vec::new(),
             network: None,
+            plan: None,
             denied: outcome.denied,
             warnings,
             error: error.map(Error::report),
@@ -403,10 +416,12 @@ impl Report {
             let lists = hosts.reached.iter_mut().chain(&mut hosts.failed);
             lists.chain(&mut hosts.denied)
         });
+        let plan = self.plan.iter_mut().map(|plan| &mut plan.text);
         let lists = self
             .denied
             .iter_mut()
             .chain(&mut self.warnings)
+            .chain(plan)
             .chain(git)
             .chain(commits)
             .chain(hosts);

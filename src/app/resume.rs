@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Error;
 use super::Place;
+use super::PlanStart;
 use super::demo;
 use super::record::Recorder;
 use podbay_agent::Profile;
@@ -84,7 +85,7 @@ pub(super) fn open(
         &session::read(&found.path).map_err(Error::Session)?,
         &found,
         project,
-        aim,
+        (aim, place.plan),
     )?;
     let (log, mut records, repair) =
         Log::resume(&place.state, &found.path, &place.config.session).map_err(Error::Session)?;
@@ -170,7 +171,12 @@ pub(super) fn broken_off(state: &State, project: &str) -> Option<SessionId> {
 }
 
 /// Refuses what cannot be resumed, before anything is touched.
-fn check(records: &Records, found: &SessionFile, project: &str, aim: Aim<'_>) -> Result<(), Error> {
+fn check(
+    records: &Records,
+    found: &SessionFile,
+    project: &str,
+    (aim, plan): (Aim<'_>, PlanStart),
+) -> Result<(), Error> {
     let Some(header) = &records.header else {
         return Err(Error::Session(session::Error::Headless {
             path: found.path.clone(),
@@ -187,6 +193,17 @@ fn check(records: &Records, found: &SessionFile, project: &str, aim: Aim<'_>) ->
         ));
     }
     let past = ResumeState::of(&records.events);
+    if plan == PlanStart::Implement {
+        return past.plan.map(|_| ()).ok_or_else(|| {
+            Error::usage(
+                format!("the session {} has no plan", found.session),
+                format!(
+                    "have one made: podbay run --resume {} --plan \"…\"",
+                    found.session
+                ),
+            )
+        });
+    }
     if matches!(aim, Aim::Open) && past.is_done() {
         return Err(Error::usage(
             format!("the session {} has no open task", found.session),

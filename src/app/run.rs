@@ -8,14 +8,18 @@ use async_recursion::async_recursion as boxed;
 use super::Asker;
 use super::Error;
 use super::Interrupt;
+use super::PlanReport;
 use super::Report;
 use super::Resume;
 use super::exit_code;
 use super::resume::Aim;
 use super::seat::Closed;
+use super::seat::Seat;
 use super::seat::end_turn;
 use super::sitting::sit_down_in_time;
+use podbay_agent::Outcome;
 use podbay_config::Config;
+use podbay_event::Plan;
 use podbay_event::RunStatus;
 use podbay_event::Sink;
 use podbay_policy::Mode;
@@ -37,6 +41,18 @@ pub struct Place {
     pub api_key: Option<podbay_event::Secret>,
     /// An earlier session to continue; without one a new one begins.
     pub resume: Option<Resume>,
+    pub plan: PlanStart,
+}
+
+/// Whether a session begins in plan mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanStart {
+    /// As it was left; a new one does not.
+    #[default]
+    AsLeft,
+    On,
+    /// The last plan of the session that continues is approved, and is the task.
+    Implement,
 }
 
 /// Who watches, who is asked, and the hand that can stop it.
@@ -74,7 +90,15 @@ pub async fn run_with(
     begun: Instant,
 ) -> Report {
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if task.is_none() && place.resume.is_none() || task.is_some_and(|task| task.trim().is_empty()) {
+    let is_resumed = place.resume.is_some();
+    if place.plan == PlanStart::Implement && !is_resumed {
+        let error = Error::usage(
+            "--implement needs the session whose plan is implemented",
+            "name it: podbay run --resume ID --implement",
+        );
+        return Report::failed(&error, None, elapsed());
+    }
+    if task.is_none() && !is_resumed || task.is_some_and(|task| task.trim().is_empty()) {
         let error = Error::usage(
             "the task is empty",
             "say what is to be done: podbay run \"fix the failing test\"",
@@ -103,6 +127,12 @@ pub async fn run_with(
     };
     // A task that was never told to the model begins now.
     let mut task = task.map(ToOwned::to_owned).or(seat.untold.take());
+    if let Some(mut plan) = seat.plan_task.take() {
+        if let Some(task) = task {
+            plan.push_str(&format!("\n\nThe user adds: {task}"));
+        }
+        task = Some(plan);
+    }
     seat.begin_turn(task.as_deref().unwrap_or("(continues)"));
     if let Some(task) = &mut task {
         let left = match place.config.agent.timeout.get() {
@@ -126,6 +156,7 @@ pub async fn run_with(
                 .max(GRACE),
         ),
     };
+    let made = plan_of(&seat, &outcome);
     if !seat.sandbox.is_reviewed() {
         // What still runs would continue changing what the turn leaves.
         seat.agent.settle(front.interrupt.run()).await;
@@ -143,6 +174,7 @@ pub async fn run_with(
     let is_reviewed = seat.sandbox.is_reviewed();
     let Closed { reviewed, git, .. } = seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
+    report.plan = made;
     report.network = seat.recorder.tried_hosts();
     report.take_git(git.as_ref());
     match &ended {
@@ -168,4 +200,26 @@ pub async fn run_with(
         report.fail(&Error::LogLost { problem });
     }
     report
+}
+
+/// Returns the plan that a run in plan mode leaves. A model that calls no tool for it has written it
+/// as its answer.
+fn plan_of(seat: &Seat, outcome: &Outcome) -> Option<PlanReport> {
+    let pipeline = seat.agent.pipeline();
+    if !pipeline.is_planning() {
+        return None;
+    }
+    let is_new = |plan: &Plan| Some(plan.version) != seat.n_plans;
+    let answer = outcome.response.trim();
+    if !pipeline.plan().as_ref().is_some_and(is_new)
+        && outcome.status == RunStatus::Completed
+        && !answer.is_empty()
+    {
+        pipeline.save_plan(answer, false);
+    }
+    let plan = pipeline.plan()?;
+    Some(PlanReport {
+        version: plan.version,
+        text: plan.text,
+    })
 }

@@ -43,6 +43,10 @@ pub(super) struct Seat {
     pub(super) model: String,
     /// The task of the session that is resumed, where the model has not heard of it yet.
     pub(super) untold: Option<String>,
+    /// The approved plan that is the task, in words for the model.
+    pub(super) plan_task: Option<String>,
+    /// The version of the last plan that an earlier run left.
+    pub(super) n_plans: Option<u32>,
     /// The model server, where it is ours.
     pub(super) server: Option<OwnServer>,
     /// An earlier run left a task open.

@@ -9,6 +9,7 @@ use super::bench::Ground;
 use super::demo;
 use super::resume::not_a_demonstration;
 use podbay_config::Config;
+use podbay_event::Kind;
 use podbay_event::SessionId;
 use podbay_session as session;
 use podbay_session::SessionFile;
@@ -186,6 +187,36 @@ pub fn export_markdown(
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let records = session::read(&found.path).map_err(Error::Session)?;
     Ok(session::markdown(&records, clean))
+}
+
+/// Returns a plan of a session, in Markdown: this version, or the last one.
+pub fn session_plan(state: &State, wanted: &str, version: Option<u32>) -> Result<String, Error> {
+    let found = session::find(state, wanted).map_err(Error::Session)?;
+    let records = session::read(&found.path).map_err(Error::Session)?;
+    let mut plans = records
+        .events
+        .into_iter()
+        .filter_map(|event| match event.kind {
+            Kind::PlanMade { version, text, .. } => Some((version, text)),
+            _ => None,
+        });
+    let plan = match version {
+        Some(version) => plans.find(|(made, _)| *made == version),
+        None => plans.next_back(),
+    };
+    plan.map(|(_, text)| text).ok_or_else(|| {
+        let session = &found.session;
+        match version {
+            None => Error::usage(
+                format!("the session {session} has no plan"),
+                "podbay run --plan, or /plan on in a chat, has one made",
+            ),
+            Some(version) => Error::usage(
+                format!("the session {session} has no plan {version}"),
+                format!("podbay sessions show {session} shows all of them"),
+            ),
+        }
+    })
 }
 
 /// Returns a session as one JSON object.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Front;
 use super::Place;
+use super::PlanStart;
 use super::bench::Bench;
 use super::bench::Ground;
 use super::bench::progress_of;
@@ -29,6 +30,8 @@ use podbay_agent::system_prompt;
 use podbay_config::Config;
 use podbay_event::Kind;
 use podbay_event::LimitKind;
+use podbay_event::Plan;
+use podbay_event::PlanDecision;
 use podbay_event::SessionId;
 use podbay_event::Sink;
 use podbay_event::ToolMode;
@@ -108,6 +111,9 @@ pub(super) async fn sit_down(
         llm: place.config.llm.for_task(kind),
         ..place.config.clone()
     };
+    if place.plan == PlanStart::On && super::is_attached(config) {
+        return Err((Error::not_attached("plan mode (--plan)"), None));
+    }
     let is_held = config.sandbox.changes != Changes::Live && !super::is_attached(config);
     let (is_reviewed, is_by_turn) = (
         is_held && kind == TaskKind::Edit,
@@ -144,6 +150,11 @@ pub(super) async fn sit_down(
     }
     .map_err(|error| (error, None))?;
     *session = Some(recorder.session().clone());
+    let is_planning = match place.plan {
+        PlanStart::On => true,
+        PlanStart::AsLeft => past.planning,
+        PlanStart::Implement => false,
+    };
     if let Some(broken_off) = broken_off {
         recorder.warn(format!("the last session here, {broken_off}, was interrupted; `--resume {broken_off}` resumes it"));
     }
@@ -169,6 +180,9 @@ pub(super) async fn sit_down(
         .map_err(failed)?;
     if kind == TaskKind::Chat && front.asker.can_answer() {
         bench.let_grant();
+    }
+    if is_planning {
+        bench.begin_read_only();
     }
     model::check(&bench).map_err(failed)?;
     bench.sweep_aside();
@@ -362,6 +376,20 @@ pub(super) async fn sit_down(
             }
         }
     }
+    let plan = past.plan.take();
+    let n_plans = plan.as_ref().map(|plan| plan.version);
+    let plan_task = plan
+        .as_ref()
+        .filter(|_| place.plan == PlanStart::Implement)
+        .map(plan_task);
+    agent.pipeline().recall_plan(past.planning, plan);
+    if plan_task.is_some() {
+        agent.pipeline().decide_plan(PlanDecision::Approved, None);
+        agent.pipeline().continue_without_plan_mode();
+    } else if is_planning && !past.planning {
+        let words = agent.pipeline().begin_in_plan_mode();
+        agent.add_note(words);
+    }
     // A server may call itself what it likes, also what it should keep to itself.
     let model = place.api_key.as_ref().map_or_else(
         || probed.model.clone(),
@@ -375,6 +403,8 @@ pub(super) async fn sit_down(
         recorder: recorder.clone(),
         model,
         untold,
+        plan_task,
+        n_plans,
         server,
         is_open,
         sandbox,
@@ -382,6 +412,14 @@ pub(super) async fn sit_down(
         mounted: started.mounted,
         locks: lock.into_iter().chain(review_lock).collect(),
     })
+}
+
+/// Returns the task that an approved plan is.
+pub(super) fn plan_task(plan: &Plan) -> String {
+    format!(
+        "The user approved this plan, and the project can be changed again. Implement it now, step by step:\n\n{}",
+        plan.text
+    )
 }
 
 /// Begins a new session's log.

@@ -359,6 +359,9 @@ pub(super) struct SessionFlags {
         help_heading = "Permissions"
     )]
     pub(super) autonomy: Option<AutonomyFlag>,
+    /// Begin in plan mode: nothing changes the project until you approve the agent's plan
+    #[arg(long, help_heading = "Permissions")]
+    pub(super) plan: bool,
     /// A bundle of settings
     #[arg(long, value_enum, value_name = "NAME", help_heading = "Permissions")]
     pub(super) preset: Option<PresetFlag>,
@@ -449,8 +452,11 @@ pub(super) struct RunArgs {
     pub(super) prompt: Option<String>,
     /// Show a run without a model and without an engine: a script answers, files are in memory, no
     /// command is run
-    #[arg(long, conflicts_with_all = ["resume", "go_on", "endpoint", "model", "api_key_env"])]
+    #[arg(long, conflicts_with_all = ["resume", "go_on", "endpoint", "model", "api_key_env", "plan"])]
     pub(super) demo: bool,
+    /// Approve the last plan of the session and implement it; with --resume or --continue
+    #[arg(long, conflicts_with_all = ["plan", "demo"])]
+    pub(super) implement: bool,
     #[command(flatten)]
     pub(super) session: SessionFlags,
 }

@@ -21,6 +21,7 @@ use super::flags::Overrides;
 use super::front::Wishes;
 use super::front::err_paint;
 use super::history::History;
+use super::plan;
 use super::run::listen;
 use super::run::may_run;
 use super::setup::Setup;
@@ -43,7 +44,7 @@ use podbay_ui::tui;
 const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. A message that begins with a slash has it doubled. Ctrl-C ends the turn and asks whether its changes are kept, twice leaves.\n";
 
 /// The keys of the screen, for its help.
-const KEYS: &str = "Enter sends · Alt-Enter or \\ at the end begins a line · Ctrl-G opens your editor · ↑ ↓ Ctrl-R history · Tab completes, and expands a paste before the cursor · Shift-Tab changes the mode · Esc or Ctrl-C stops · Ctrl-O thinking · Ctrl-X panels, Alt-↑ Alt-↓ Enter one of them · PageUp PageDown Ctrl-End scroll · Ctrl-Z suspends · Ctrl-D leaves\n";
+const KEYS: &str = "Enter sends · Alt-Enter or \\ at the end begins a line · Ctrl-G opens your editor · ↑ ↓ Ctrl-R history · Tab completes, and expands a paste before the cursor · Shift-Tab auto, plan mode, ask · Esc or Ctrl-C stops · Ctrl-O thinking · Ctrl-X panels, Alt-↑ Alt-↓ Enter one of them · PageUp PageDown Ctrl-End scroll · Ctrl-Z suspends · Ctrl-D leaves\n";
 
 /// What a chat continues as when one line of it was dealt with.
 enum Next {
@@ -125,6 +126,9 @@ pub(super) async fn begin_with(
         flags::mode(flags.mode, setup.config.policy.autonomy, ModeFlag::Ask),
     )?;
     place.resume = flags::resume(&flags);
+    if flags.plan {
+        place.plan = app::PlanStart::On;
+    }
     let history = History::of(&setup.state);
     let mut face = if is_full {
         let paint = Paint::new(setup.config.ui.color, io::stdout().is_terminal(), |name| {
@@ -159,6 +163,8 @@ pub(super) async fn begin_with(
     };
     let code = loop {
         let opened = Chat::open(&place, &face.front(&interrupt, &talk.wishes)).await;
+        // Another session that is opened later is as it was left.
+        place.plan = app::PlanStart::AsLeft;
         let mut chat = match opened {
             Ok(chat) => chat,
             Err(error) => {
@@ -178,6 +184,9 @@ pub(super) async fn begin_with(
         // A turn is stopped as a whole, wherever its changes go.
         interrupt.end_turns();
         greet(&chat, &face, &interrupt).await;
+        if place.resume.is_some() && chat.is_planning() {
+            face.say("Plan mode is on, as it was: /plan says what became of the plan.\n");
+        }
         let session = chat.session().clone();
         let ended = talk
             .with(&mut chat, &mut face, &interrupt, &setup, &history)
@@ -271,6 +280,10 @@ impl Talk {
             let next = match line {
                 Line::Quit => return Next::Leave(exit_code::DONE),
                 Line::Other("review", _) => self.review(chat, face, interrupt).await,
+                Line::Other("plan", rest) => match plan::obey(&rest, chat, face, interrupt).await {
+                    Some(task) => self.say(&task, chat, face, interrupt).await,
+                    None => Next::Message,
+                },
                 Line::Other(name, rest) => {
                     let last = self.last.as_deref();
                     match commands::other(name, &rest, chat, face, setup, last, interrupt).await {
@@ -356,7 +369,9 @@ impl Talk {
         if face.tui().is_none() {
             let _ = writeln!(io::stdout());
         }
-        self.ended(said, message, chat, face, interrupt).await
+        let next = self.ended(said, message, chat, face, interrupt).await;
+        tell(face, &plan::waits(chat).unwrap_or_default());
+        next
     }
 
     /// Says what a turn left, and asks about what runs by itself.

@@ -87,6 +87,7 @@ pub(super) fn facts(place: &Place) -> Facts {
         model: place.config.llm.model.clone().unwrap_or_default(),
         limits: format!("{} cores, {}, no network", sandbox.cpus, sandbox.memory),
         branch: None,
+        has_plan_mode: !app::is_attached(&place.config),
     }
 }
 
@@ -176,11 +177,8 @@ pub(super) async fn other(
             "This build keeps no notes between sessions yet: write them into AGENTS.md, which the model is shown."
                 .to_owned(),
         ),
-        // The table of commands has no other.
-        _ => Ok(
-            "This build has no plan mode yet: /mode deny lets the model read and nothing else."
-                .to_owned(),
-        ),
+        // The chat has seen to the others.
+        _ => return Did::Said,
     };
     match said {
         Ok(words) => face.say(&format!("{}\n", text::clean(words.trim_end()))),
@@ -192,10 +190,15 @@ pub(super) async fn other(
 fn status(chat: &Chat, setup: &Setup) -> String {
     let sandbox = &setup.config.sandbox;
     format!(
-        "session  {}\nmodel    {}\nmode     {}\nsandbox  {} cores, {}, {} processes, no network\n",
+        "session  {}\nmodel    {}\nmode     {}{}\nsandbox  {} cores, {}, {} processes, no network\n",
         chat.session(),
         chat.model(),
         chat.mode().as_str(),
+        if chat.is_planning() {
+            ", plan mode"
+        } else {
+            ""
+        },
         sandbox.cpus,
         sandbox.memory,
         sandbox.pids,

@@ -30,6 +30,7 @@ use podbay_event::Answered;
 use podbay_event::Asked;
 use podbay_event::Command;
 use podbay_event::Event;
+use podbay_event::PlanAnswer;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
 use podbay_ui::Question;
@@ -414,6 +415,10 @@ impl Asker for Viewer {
             let choices = [('y', "yes"), ('n', "no: stop here")];
             self.tui.choose(question, &choices).await == Some('y')
         })
+    }
+
+    fn plan<'a>(&'a self, plan: &'a str) -> Later<'a, Option<PlanAnswer>> {
+        Box::pin(super::plan::ask_on_screen(&self.tui, plan))
     }
 
     fn can_answer(&self) -> bool {

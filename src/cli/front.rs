@@ -19,6 +19,7 @@ use podbay_event::Answer;
 use podbay_event::Answered;
 use podbay_event::Asked;
 use podbay_event::Event;
+use podbay_event::PlanAnswer;
 use podbay_event::Sink;
 use podbay_ui as ui;
 use podbay_ui::Keyboard;
@@ -307,6 +308,18 @@ impl Asker for Person {
             let may = ui::may_continue(question, &self.keyboard, &mut err, &withdrawn).await;
             standing.is_answered = true;
             may
+        })
+    }
+
+    fn plan<'a>(&'a self, plan: &'a str) -> Later<'a, Option<PlanAnswer>> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            let withdrawn = CancellationToken::new();
+            let _guard = withdrawn.clone().drop_guard();
+            let mut standing = Standing { is_answered: false };
+            let answer = super::plan::ask_in_lines(&self.keyboard, plan, &withdrawn).await;
+            standing.is_answered = true;
+            answer
         })
     }
 

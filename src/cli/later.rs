@@ -16,9 +16,6 @@ use podbay_ui::text;
 /// Flags of `run` and `chat` whose features are still to come.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct LaterFlags {
-    /// Not yet: work out a plan without changing anything
-    #[arg(long, hide = true)]
-    plan: bool,
     /// Not yet: keep what the model said
     #[arg(long, value_name = "FILE", hide = true)]
     record: Option<String>,
@@ -34,8 +31,8 @@ pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay
 const COMMANDS: [(&str, &str, &str); 6] = [
     (
         "plan",
-        "make and follow stored plans",
-        "give the steps one by one to `podbay run`",
+        "make and follow plans of steps with checks",
+        "`podbay run --plan` makes a plan, and --resume ID --implement implements it",
     ),
     (
         "exec",
@@ -93,11 +90,6 @@ pub(super) fn below(command: &str, known: &[&str], words: &[OsString]) -> app::E
 pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
     let later = &flags.later;
     let asked = [
-        (
-            later.plan,
-            "--plan",
-            "--mode deny lets the model read and nothing else",
-        ),
         (
             flags.place.backend == Some(BackendFlag::Native),
             "--backend native",

@@ -94,6 +94,8 @@ pub(super) const PAGES: &[Page] = &[
                An interrupted run, whatever interrupted it, resumes with --continue or --resume ID: the model is sent what it was sent \
                before, no call is executed twice, and one that was under way is told to the model as such. Without TASK the open task \
                continues.\n\n\
+               With --plan nothing changes the project: the run ends with a plan, which is the answer, and the command that implements \
+               it: --resume ID --implement.\n\n\
                With --demo nothing is needed and nothing is touched: a script stands in for the model, the files are in memory, and no \
                command is run. All else is as in a real run, the log and the exit code too, so a script around Podbay can be tried with it.\n\n\
                With --output json one object is printed at the end, on every way out, with the status, the exit code, the answer, the \
@@ -108,8 +110,8 @@ pub(super) const PAGES: &[Page] = &[
                 "git diff | podbay run --mode deny \"review this change\"",
             ),
             (
-                "See what a run looks like, without a model and without Docker:",
-                "podbay run --demo",
+                "Have a plan made first, while the project is read-only:",
+                "podbay run --plan \"move the settings into their own module\"",
             ),
             (
                 "In a script, within bounds:",
@@ -470,6 +472,10 @@ pub(super) const PAGES: &[Page] = &[
             (
                 "One of the list, as its records are:",
                 "podbay sessions show --json 4k2m",
+            ),
+            (
+                "The first version of its plan:",
+                "podbay sessions show 4k2m --plan=1",
             ),
         ],
         codes: Codes::Shared,

@@ -38,6 +38,7 @@ mod network;
 mod number;
 mod other_session;
 mod piped_input;
+mod plan;
 mod prompts;
 mod raw;
 mod review;

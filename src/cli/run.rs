@@ -78,6 +78,11 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             ),
         )?;
         place.resume = flags::resume(&args.session);
+        place.plan = match (args.session.plan, args.implement) {
+            (true, _) => app::PlanStart::On,
+            (false, true) => app::PlanStart::Implement,
+            (false, false) => app::PlanStart::AsLeft,
+        };
         let front = terminal.front(&interrupt, Arc::new(Nobody));
         let mut report = if args.demo {
             app::demo(&place, task.as_deref(), &front, begun).await
@@ -265,6 +270,12 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
         _ => {}
     }
     show_may_run(&report.may_run, report.may_run_known);
+    if let (Some(plan), Some(session)) = (&report.plan, &report.session) {
+        super::say(&format!(
+            "plan {} waits for you, nothing was changed; to implement it: podbay run --resume {session} --implement\n",
+            plan.version
+        ));
+    }
     if let Some(hosts) = &report.network {
         super::say(&format!("network: {}\n", text::line(&hosts.words())));
     }

@@ -36,6 +36,16 @@ pub(super) enum SessionsCommand {
         /// Print the records as they are
         #[arg(long)]
         json: bool,
+        /// Print its plan alone: this version, or without a number, or with 0, the last one
+        #[arg(
+            long,
+            value_name = "VERSION",
+            num_args = 0..=1,
+            require_equals = true,
+            default_missing_value = "0",
+            conflicts_with = "json"
+        )]
+        plan: Option<u32>,
     },
     /// Open a chat that continues a session, in its own project
     Resume {
@@ -137,8 +147,18 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
                 ));
             }
         }
-        SessionsCommand::Show { id, json: true } => app::raw_session(&setup.state, &id, &mut out)?,
-        SessionsCommand::Show { id, json: false } => {
+        SessionsCommand::Show { id, json: true, .. } => {
+            app::raw_session(&setup.state, &id, &mut out)?;
+        }
+        SessionsCommand::Show {
+            id,
+            plan: Some(version),
+            ..
+        } => {
+            let plan = app::session_plan(&setup.state, &id, Some(version).filter(|n| *n > 0))?;
+            let _ = writeln!(out, "{}", text::clean(plan.trim_end()));
+        }
+        SessionsCommand::Show { id, .. } => {
             let shown = app::show_session(&setup.state, &id)?;
             let _ = write!(out, "{}", text::clean(&shown));
         }

@@ -135,6 +135,7 @@ impl Setup {
             mode,
             api_key: None,
             resume: None,
+            plan: app::PlanStart::AsLeft,
         })
     }
 }

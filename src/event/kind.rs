@@ -14,6 +14,7 @@ use super::LimitKind;
 use super::Moment;
 use super::NetworkAttempt;
 use super::OpenAnswer;
+use super::PlanDecision;
 use super::Progress;
 use super::RunStatus;
 use super::SessionId;
@@ -342,6 +343,32 @@ pub enum Kind {
     ModeChanged {
         /// `auto`, `ask` or `deny`.
         mode: String,
+    },
+    /// From here on commands can write to the project or, in plan mode, not.
+    PlanModeChanged {
+        on: bool,
+        /// Commands in the background that ended with the sandbox before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ended: Vec<String>,
+        /// How long there was no sandbox; 0 where the first one was made this way.
+        duration_ms: u64,
+    },
+    /// A plan, or another version of it.
+    PlanMade {
+        /// From 1.
+        version: u32,
+        /// Markdown.
+        text: String,
+        /// The user changed it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        edited: bool,
+    },
+    PlanDecided {
+        version: u32,
+        decision: PlanDecision,
+        /// What the user said about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// So many calls were denied that the model was told to stop trying.
     DenialsEscalated {

@@ -27,6 +27,7 @@ pub enum HostCall {
         options: Vec<String>,
     },
     FindTools(FindTools),
+    Plan(PlanCall),
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
 }
@@ -53,7 +54,15 @@ pub(super) enum HostEffect {
 
 /// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
 /// artifacts, is a tool of the sandbox.
-pub const HOST_TOOLS: [&str; 4] = ["think", "task_list", "ask_user", "more_tools"];
+pub const HOST_TOOLS: [&str; 7] = [
+    "think",
+    "task_list",
+    "ask_user",
+    "more_tools",
+    "enter_plan_mode",
+    "create_plan",
+    "implement_plan",
+];
 
 impl HostCall {
     /// Returns what is known of it.
@@ -64,12 +73,34 @@ impl HostCall {
             Self::Tasks(_) => ("task_list", HostEffect::Conversation, &[]),
             Self::AskUser { .. } => ("ask_user", HostEffect::Conversation, &[]),
             Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
+            Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
         };
         HostFacts {
             tool,
             effect,
             needs,
+        }
+    }
+}
+
+/// A step between plan mode and work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanCall {
+    /// The project becomes read-only.
+    Enter,
+    /// Has the user decide about this plan, in Markdown.
+    Create { text: String },
+    /// Has the user decide about the last plan.
+    Implement,
+}
+
+impl PlanCall {
+    fn tool(&self) -> &'static str {
+        match self {
+            Self::Enter => "enter_plan_mode",
+            Self::Create { .. } => "create_plan",
+            Self::Implement => "implement_plan",
         }
     }
 }

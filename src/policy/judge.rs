@@ -33,6 +33,10 @@ use podbay_wire::MAX_RULES;
 use podbay_wire::WriteGate;
 use podbay_wire::are_too_many;
 
+/// Why plan mode denies a call.
+const PLANNING: &str = "plan mode is on, in which nothing changes the project: read, run commands that only read or write below /tmp, then \
+                        call create_plan with your plan; with the user's approval plan mode ends";
+
 /// How much is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -77,6 +81,8 @@ pub struct Policy {
     sees_programs: bool,
     /// What a command writes without a question.
     unasked_writes: Vec<String>,
+    /// Plan mode: the sandbox cannot write to the project.
+    is_planning: bool,
 }
 
 /// The decision about one action.
@@ -114,6 +120,7 @@ impl Policy {
             here: String::new(),
             sees_programs: false,
             unasked_writes: options.unasked_writes.clone(),
+            is_planning: false,
         };
         for example in &options.rules {
             let rule = parse_entry(example)?;
@@ -165,6 +172,22 @@ impl Policy {
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
         self.is_architect = false;
+    }
+
+    pub fn is_planning(&self) -> bool {
+        self.is_planning
+    }
+
+    /// Begins or ends plan mode. The sandbox is to be one in which the project is read-only: that
+    /// holds commands, whatever they are; this only keeps the tools for changes from trying.
+    pub fn set_planning(&mut self, is_planning: bool) {
+        self.is_planning = is_planning;
+    }
+
+    /// Returns whether plan mode leaves an action to the sandbox: it only reads, or is a command,
+    /// which cannot write to the project.
+    fn is_for_planning(action: &Action) -> bool {
+        action.is_read_only() || matches!(action, Action::Box(Call::Bash(_) | Call::Processes(_)))
     }
 
     /// Returns whether the user wants to decide everything.
@@ -311,6 +334,12 @@ impl Policy {
                 capabilities,
             };
         }
+        if self.is_planning && !Self::is_for_planning(&action) {
+            return Verdict::Deny {
+                reason: PLANNING.to_owned(),
+                capabilities,
+            };
+        }
         let exact = ExactCall::of(&action, &self.here);
         if exact
             .as_ref()
@@ -386,6 +415,12 @@ impl Policy {
             && decision == Decision::Ask
             && self.may_run_until_first_write(&action, &capabilities)
         {
+            if self.is_planning {
+                return Verdict::Allow {
+                    action: self.approved(action),
+                    reason: "in plan mode it cannot write to the project".to_owned(),
+                };
+            }
             let gate = WriteGate {
                 unasked: self.unasked_writes.clone(),
             };

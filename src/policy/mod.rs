@@ -46,6 +46,7 @@ pub use exact_call::ExactCall;
 pub use host_call::FindTools;
 pub use host_call::HOST_TOOLS;
 pub use host_call::HostCall;
+pub use host_call::PlanCall;
 pub use host_call::Task;
 pub use host_call::TaskChange;
 pub use host_call::TaskStatus;

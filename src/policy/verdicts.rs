@@ -896,3 +896,42 @@ fn with_an_exec_gate_scripts_are_not_denied_for_their_text() {
         "{reason}"
     );
 }
+
+#[test]
+fn plan_mode_leaves_reading_and_commands_and_denies_every_tool_that_changes_something() {
+    let judged = |mode: Mode, is_planning: bool, action: Action| {
+        let mut policy = where_programs_are_seen(mode, &Options::default());
+        policy.set_planning(is_planning);
+        policy.judge(action)
+    };
+    for mode in [Mode::Auto, Mode::Ask] {
+        for action in [list(), bash(), shell("git log"), shell("rm -rf src")] {
+            let Verdict::Allow { action, .. } = judged(mode, true, action) else {
+                panic!("{mode:?} allows it")
+            };
+            // It cannot write, so that nobody has to be asked about it.
+            if let Action::Box(Call::Bash(bash)) = action.into_inner() {
+                assert_eq!(bash.write_gate, None);
+            }
+        }
+        for action in [write("a.rs"), moved("a", "b")] {
+            let Verdict::Deny { reason, .. } = judged(mode, true, action.clone()) else {
+                panic!("plan mode denies it")
+            };
+            assert!(
+                reason.contains("plan mode is on") && reason.contains("create_plan"),
+                "{reason}"
+            );
+            assert!(!matches!(judged(mode, false, action), Verdict::Deny { .. }));
+        }
+    }
+    // Rules and modes that deny more still do.
+    assert!(matches!(
+        judged(Mode::Deny, true, bash()),
+        Verdict::Deny { .. }
+    ));
+    assert!(matches!(
+        judged(Mode::Auto, true, shell("git push")),
+        Verdict::Deny { .. }
+    ));
+}

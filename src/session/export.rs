@@ -8,6 +8,7 @@ use podbay_event::Event;
 use podbay_event::Kind;
 use podbay_event::ToolCall;
 use podbay_event::git_taken_whole;
+use podbay_event::plan_decided_words;
 
 use super::Records;
 use super::ResumeState;
@@ -70,6 +71,22 @@ fn one<'a>(
         }
         Kind::UserMessage { text, .. } => {
             writeln!(out, "\n## You\n\n{}", contained(safe(text).trim())).expect(TAKES_ALL);
+        }
+        Kind::PlanMade { version, text, .. } => {
+            writeln!(
+                out,
+                "\n## Plan {version}\n\n{}",
+                contained(safe(text).trim())
+            )
+            .expect(TAKES_ALL);
+        }
+        Kind::PlanDecided {
+            version,
+            decision,
+            reason,
+        } => {
+            let words = plan_decided_words(*version, *decision, reason.as_deref());
+            writeln!(out, "\n*{}*", safe(&words).replace(['*', '\n'], "")).expect(TAKES_ALL);
         }
         Kind::NoteAdded { text } => writeln!(
             out,

@@ -10,6 +10,7 @@ use super::resume_state::UNKNOWN_END;
 use podbay_event::CallStatus;
 use podbay_event::Kind;
 use podbay_event::OpenAnswer;
+use podbay_event::Plan;
 use podbay_event::RunStatus;
 use podbay_event::TaskEnd;
 use podbay_event::ToolCall;
@@ -50,6 +51,8 @@ pub(super) struct Replay {
     before: Vec<RewindPoint>,
     /// Whether the last answer is complete and has no calls.
     is_answered: bool,
+    /// The last answer made a plan, which may be the end of its task.
+    is_planned: bool,
 }
 
 struct RewindPoint {
@@ -176,7 +179,7 @@ impl Replay {
                     n_seen,
                     ended: self.past.ended.take(),
                 });
-                self.is_answered = false;
+                (self.is_answered, self.is_planned) = (false, false);
                 self.past.open_answer = OpenAnswer::default();
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
@@ -184,14 +187,15 @@ impl Replay {
             }
             Kind::ModelAsked => {
                 self.past.ended = None;
-                self.is_answered = false;
+                (self.is_answered, self.is_planned) = (false, false);
                 self.give_up();
                 self.past.history.asked();
             }
             Kind::AnswerOpen(open) => self.past.open_answer.clone_from(open),
             // A repeated record is redundant, and in a damaged log it may follow no answer at all.
             Kind::TaskEnded(ended)
-                if self.past.ended.is_none() && (self.is_answered || !ended.is_settled()) =>
+                if self.past.ended.is_none()
+                    && (self.is_answered || self.is_planned || !ended.is_settled()) =>
             {
                 (self.past.ended, self.past.is_told) = (Some(ended.clone()), false);
             }
@@ -267,6 +271,24 @@ impl Replay {
                     .history
                     .compact(summary, *head as usize, *tail as usize);
                 self.past.fullness = Fullness::default();
+            }
+            Kind::PlanModeChanged { on, .. } => self.past.planning = *on,
+            Kind::PlanMade { version, text, .. } => {
+                self.past.plan = Some(Plan {
+                    version: *version,
+                    text: text.clone(),
+                    decision: None,
+                });
+                self.is_planned = true;
+            }
+            Kind::PlanDecided {
+                version, decision, ..
+            } => {
+                if let Some(plan) = &mut self.past.plan
+                    && plan.version == *version
+                {
+                    plan.decision = Some(*decision);
+                }
             }
             Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
             Kind::RunFinished {

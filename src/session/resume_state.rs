@@ -2,6 +2,7 @@ use podbay_event::CallStatus;
 use podbay_event::Event;
 use podbay_event::Kind;
 use podbay_event::OpenAnswer;
+use podbay_event::Plan;
 use podbay_event::RunStatus;
 use podbay_event::TaskEnd;
 use podbay_event::ToolCall;
@@ -59,6 +60,10 @@ pub struct ResumeState {
     pub tasks: Vec<String>,
     /// What the model knows of files, in order.
     pub seen: Vec<Memo>,
+    /// Whether plan mode was on.
+    pub planning: bool,
+    /// The last plan.
+    pub plan: Option<Plan>,
     /// Number of records of unknown types.
     pub n_unknown: usize,
 }
@@ -154,6 +159,7 @@ impl ResumeState {
 mod tests {
     use super::super::replay::MISSING;
     use super::*;
+    use podbay_event::PlanDecision;
     use podbay_llm::message::Message;
 
     fn call(id: &str) -> ToolCall {
@@ -295,6 +301,77 @@ mod tests {
         assert_eq!(texts(&lost_answer), ["go"], "a result of nothing is none");
         let headless = past(vec![answer("one", &[])]);
         assert_eq!(texts(&headless), [MISSING, "one"]);
+    }
+
+    #[test]
+    fn plan_mode_and_the_last_plan_are_restored() {
+        let made = |version, text: &str| Kind::PlanMade {
+            version,
+            text: text.to_owned(),
+            edited: false,
+        };
+        let mode = |on| Kind::PlanModeChanged {
+            on,
+            ended: Vec::new(),
+            duration_ms: 1,
+        };
+        let decided = |version| Kind::PlanDecided {
+            version,
+            decision: PlanDecision::Approved,
+            reason: None,
+        };
+        let plan = |version, text: &str, decision| {
+            Some(Plan {
+                version,
+                text: text.to_owned(),
+                decision,
+            })
+        };
+        let check = |kinds: Vec<Kind>, is_planning: bool, expected: Option<Plan>| {
+            let past = past(kinds);
+            assert_eq!((past.planning, past.plan), (is_planning, expected));
+        };
+        check(vec![said("go")], false, None);
+        check(vec![mode(true), said("go")], true, None);
+        let one = vec![mode(true), said("go"), made(1, "a")];
+        check(one.clone(), true, plan(1, "a", None));
+        let two = [one, vec![made(2, "b"), decided(2), mode(false)]].concat();
+        check(
+            two.clone(),
+            false,
+            plan(2, "b", Some(PlanDecision::Approved)),
+        );
+        // A decision about another one is none about this.
+        check(
+            [two, vec![made(3, "c"), decided(2)]].concat(),
+            false,
+            plan(3, "c", None),
+        );
+    }
+
+    #[test]
+    fn a_task_that_ended_with_a_plan_is_done() {
+        let ended = TaskEnd {
+            status: RunStatus::Completed,
+            response: "the plan".to_owned(),
+            denied: Vec::new(),
+        };
+        let made = Kind::PlanMade {
+            version: 1,
+            text: "the plan".to_owned(),
+            edited: false,
+        };
+        let call_ended = || super::tests::ended("a", "ok");
+        let log = |made: Vec<Kind>| {
+            let before = vec![said("go"), answer("", &["a"]), began("a")];
+            let after = vec![Kind::TaskEnded(ended.clone())];
+            past([before, made, vec![call_ended()], after].concat())
+        };
+        assert!(!log(vec![made]).is_open());
+        assert!(
+            log(Vec::new()).is_open(),
+            "a call without an answer to its result is not the end of a task"
+        );
     }
 
     #[test]

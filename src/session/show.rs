@@ -19,6 +19,8 @@ use podbay_event::ToolCall;
 use podbay_event::git_taken_whole;
 use podbay_event::hidden_names;
 use podbay_event::json_line;
+use podbay_event::plan_decided_words;
+use podbay_event::plan_mode_words;
 use podbay_wire::Program;
 
 use super::Error;
@@ -550,6 +552,29 @@ fn one(text: &mut String, event: &Event) {
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
         Kind::ModeChanged { mode } => {
             writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL);
+        }
+        Kind::PlanModeChanged { on, ended, .. } => {
+            writeln!(text, "\n({})", plan_mode_words(*on, ended)).expect(TAKES_ALL);
+        }
+        Kind::PlanMade {
+            version,
+            text: plan,
+            edited,
+        } => {
+            let by = if *edited {
+                ", as the user changed it"
+            } else {
+                ""
+            };
+            said(text, &format!("plan {version}{by}"), plan);
+        }
+        Kind::PlanDecided {
+            version,
+            decision,
+            reason,
+        } => {
+            let words = plan_decided_words(*version, *decision, reason.as_deref());
+            writeln!(text, "\n({words})").expect(TAKES_ALL);
         }
         // A warning beside it says the same.
         Kind::DenialsEscalated { .. }

@@ -15,6 +15,7 @@ use podbay_sandbox as sandbox;
 use podbay_sandbox::Ended;
 use podbay_sandbox::Gateway;
 use podbay_sandbox::Sandbox;
+use podbay_sandbox::Switched;
 use podbay_sandbox::link::Asks;
 use podbay_sandbox::link::Link;
 use podbay_wire::BytesPath;
@@ -63,6 +64,20 @@ pub trait Workspace: Send + Sync {
         None
     }
 
+    /// Makes the next sandbox one in which the project is read-only, or is not; `None`: it is so
+    /// already.
+    fn set_read_only<'a>(
+        &'a self,
+        _read_only: bool,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<Option<Switched>, sandbox::Error>> {
+        let problem = "this sandbox has no plan mode".to_owned();
+        Box::pin(std::future::ready(Err(sandbox::Error::Setting {
+            key: "sandbox.backend",
+            problem,
+        })))
+    }
+
     /// Waits until the sandbox ends by itself, which makes pending questions about it obsolete.
     /// Never returns for a sandbox that cannot end.
     fn ended(&self) -> Later<'_, Ended> {
@@ -103,6 +118,14 @@ impl Workspace for Sandbox {
 
     fn gateway(&self) -> Option<&Gateway> {
         self.gateway()
+    }
+
+    fn set_read_only<'a>(
+        &'a self,
+        read_only: bool,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<Option<Switched>, sandbox::Error>> {
+        Box::pin(self.set_read_only(read_only, cancel))
     }
 
     fn ended(&self) -> Later<'_, Ended> {

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Asker;
 use super::Catalogue;
 use super::KeptLines;
+use super::Pipeline;
 use super::Services;
 use super::dispatch::CallProgress;
 use super::render::Rendered;
@@ -32,12 +33,16 @@ pub(super) struct Host<'a> {
     pub(super) catalogue: &'a Catalogue,
     /// Answers where the sandbox asks whether a program may continue.
     pub(super) asks: &'a dyn Asks,
+    /// Changes the sandbox and what it may do, for plan mode.
+    pub(super) pipeline: &'a Pipeline,
 }
 
 /// The result of a call: the guest's output, or text.
 pub(super) enum CallResult {
     Output(Output),
     Text(Rendered),
+    /// The same, and the task ends with it.
+    LastText(Rendered),
 }
 
 impl Host<'_> {
@@ -63,6 +68,14 @@ impl Host<'_> {
             HostCall::AskUser { question, options } => {
                 self.ask(&question, &options, || tell(CallProgress::Asked), cancel)
                     .await
+            }
+            HostCall::Plan(plan) => {
+                let say_asked = || tell(CallProgress::Asked);
+                let outcome = Box::pin(self.pipeline.serve_plan(plan, say_asked, cancel)).await;
+                if outcome.ends_task {
+                    return CallResult::LastText(outcome.rendered);
+                }
+                outcome.rendered
             }
             HostCall::Hook(hook) => {
                 let on_chunk =

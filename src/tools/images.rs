@@ -100,7 +100,9 @@ impl Pipeline {
         .await
         {
             Ok((CallResult::Output(output), _)) => output,
-            Ok((CallResult::Text(said), _)) => return Err(ImageError::Fault(said.body)),
+            Ok((CallResult::Text(said) | CallResult::LastText(said), _)) => {
+                return Err(ImageError::Fault(said.body));
+            }
             Err(error) => return Err(ImageError::Sandbox(PipelineError::Sandbox(error))),
         };
         Err(match output {

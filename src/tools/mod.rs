@@ -33,6 +33,7 @@ mod options;
 mod patch;
 mod peek;
 mod pipeline;
+mod planning;
 mod program_approval;
 mod program_events;
 mod render;
@@ -80,6 +81,7 @@ pub use tool_set::ToolSet;
 
 use podbay_event::Answered;
 use podbay_event::Asked;
+use podbay_event::PlanAnswer;
 use podbay_policy::ExactCall;
 use podbay_wire as wire;
 use podbay_wire::Fault;
@@ -159,6 +161,11 @@ pub trait Asker: Send + Sync {
     /// Asks whether a task may continue at a limit.
     fn may_continue<'a>(&'a self, _question: &'a str) -> Later<'a, bool> {
         Box::pin(std::future::ready(false))
+    }
+
+    /// Has the user decide about a plan; `None` if nobody did.
+    fn plan<'a>(&'a self, _plan: &'a str) -> Later<'a, Option<PlanAnswer>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// Returns whether a user can answer at all.

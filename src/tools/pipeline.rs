@@ -35,6 +35,7 @@ use super::hook::Hooks;
 use super::host::CallResult;
 use super::host::Host;
 use super::no_network;
+use super::planning::Plans;
 use super::program_approval::ProgramAsker;
 use super::program_events::Refusals;
 use super::program_events::tell_of_background;
@@ -75,6 +76,7 @@ pub struct Pipeline {
     pub(super) options: Options,
     pub(super) hooks: Hooks,
     tasks: Mutex<Tasks>,
+    pub(super) plans: Plans,
     pub(super) seen: SeenFiles,
     pub(super) hosts: Hosts,
     window: AtomicU64,
@@ -94,6 +96,8 @@ pub struct Finished {
     pub has_begun: bool,
     /// The user wants to end the session.
     pub quit: bool,
+    /// The model made a plan, and nobody is here to decide about it: the task ends.
+    pub ends_task: bool,
     /// Files that a file tool changed; changes by commands are not known here.
     pub changed: Vec<(BytesPath, FileChangeKind)>,
     /// The image to show to the model.
@@ -139,6 +143,7 @@ impl Pipeline {
             options,
             hooks: Hooks::new(HookOptions::default(), None),
             tasks: Mutex::default(),
+            plans: Plans::default(),
             seen: SeenFiles::default(),
             hosts: Hosts::default(),
             window: AtomicU64::new(ASSUMED_WINDOW),
@@ -267,7 +272,8 @@ impl Pipeline {
         let mut underway = CallInProgress {
             call,
             name,
-            read_only: action.is_read_only(),
+            // In plan mode nothing is changed, and what is denied keeps the task from nothing.
+            read_only: action.is_read_only() || self.is_planning(),
             begun,
         };
         // Step 3, plausibility. Paths are resolved by the kernel in the sandbox alone.
@@ -352,7 +358,9 @@ impl Pipeline {
             CallResult::Output(Output::Command(_)) => {
                 self.tell_denied_hosts(call, name, asks.cancel()).await
             }
-            CallResult::Output(_) | CallResult::Text(_) => ToldHosts::default(),
+            CallResult::Output(_) | CallResult::Text(_) | CallResult::LastText(_) => {
+                ToldHosts::default()
+            }
         };
         underway.begun += hosts.waited;
         let refused = match &result {
@@ -363,14 +371,19 @@ impl Pipeline {
                 tell_of_background(&self.sink, &call.id, background);
                 Refusals::default()
             }
-            CallResult::Output(_) | CallResult::Text(_) => Refusals::default(),
+            CallResult::Output(_) | CallResult::Text(_) | CallResult::LastText(_) => {
+                Refusals::default()
+            }
         };
         // An early call that is cancelled leaves no trace, and the time the model takes to write is
         // not the call's.
         underway.begun += early_call::confirmed().await;
         let most = self.most(name);
+        let ends_task = matches!(result, CallResult::LastText(_));
         let (mut rendered, output, seen) = match result {
-            CallResult::Text(rendered) => (rendered, None, Vec::new()),
+            CallResult::Text(rendered) | CallResult::LastText(rendered) => {
+                (rendered, None, Vec::new())
+            }
             CallResult::Output(output) => {
                 self.follow(&output);
                 let seen = memos(&output, most);
@@ -437,6 +450,7 @@ impl Pipeline {
             changed,
             image,
             quit,
+            ends_task,
             has_begun: true,
             ..self.finish(
                 underway,
@@ -564,6 +578,7 @@ impl Pipeline {
             tasks: &self.tasks,
             catalogue: &self.catalogue,
             asks,
+            pipeline: self,
         }
     }
 
@@ -616,6 +631,7 @@ impl Pipeline {
             read_only,
             has_begun: false,
             quit: false,
+            ends_task: false,
             changed: Vec::new(),
             image: None,
         }

@@ -12,6 +12,8 @@ use podbay_event::RunStatus;
 use podbay_event::Usage;
 use podbay_event::git_taken;
 use podbay_event::hidden_names;
+use podbay_event::plan_decided_words;
+use podbay_event::plan_mode_words;
 
 use super::Paint;
 use super::Progress;
@@ -351,6 +353,27 @@ impl<O: Write, E: Write> Plain<O, E> {
             }
             Kind::ModeChanged { mode } => {
                 self.note(&paint.dim(&format!("mode {} from here on", text::line(mode))))
+            }
+            Kind::PlanModeChanged { on, ended, .. } => {
+                self.note(&paint.dim(&text::line(&plan_mode_words(*on, ended))))
+            }
+            Kind::PlanMade {
+                version, edited, ..
+            } => {
+                let by = if *edited {
+                    ", as the user changed it"
+                } else {
+                    ""
+                };
+                self.note(&paint.dim(&format!("plan {version} is saved{by}")))
+            }
+            Kind::PlanDecided {
+                version,
+                decision,
+                reason,
+            } => {
+                let words = plan_decided_words(*version, *decision, reason.as_deref());
+                self.note(&paint.dim(&text::line(&words)))
             }
             Kind::SessionResumed { .. } => self.note(&paint.dim("session resumed")),
             // How much is used, not which of the shares that are warned of was passed.

@@ -101,6 +101,12 @@ pub const COMMANDS: &[Command] = &[
         "what is allowed without asking",
     ),
     command(
+        "plan",
+        &["p"],
+        "[on|off|show|edit|implement|discard]",
+        "plan mode, and the session's plan",
+    ),
+    command(
         "answers",
         &[],
         "[forget N]",
@@ -145,7 +151,6 @@ pub const COMMANDS: &[Command] = &[
     command("doctor", &["diag"], "", "check everything that a run needs"),
     command("debug", &[], "", "where logs and state are"),
     command("memory", &[], "", "notes between sessions: not yet"),
-    command("plan", &["p"], "[on|off|TASK]", "plan mode: not yet"),
     command("quit", &["q", "exit"], "", "leave"),
 ];
 

@@ -64,6 +64,8 @@ fn what_is_not_offered_with_attach_is_refused() {
         (&["call", "--pids", "100", "list_directory", "{}"], "--pids"),
         (&["chat", "--cpus", "1"], "--cpus"),
         (&["run", "-C", "/tmp", "x"], "-C"),
+        (&["run", "--plan", "x"], "plan mode (--plan)"),
+        (&["chat", "--plan"], "plan mode (--plan)"),
     ] {
         run(&mut attached(&env, arguments))
             .expect(2)
@@ -242,6 +244,12 @@ async fn a_guest_that_went_away_is_joined_again_and_the_model_told() {
         call("touch one").await.expect("an answer"),
         Output::Command(_)
     ));
+    // Others use it, too, and it is not ours to make anew.
+    let refused = sandbox.set_read_only(true, &cancel).await;
+    assert!(
+        matches!(&refused, Err(Error::Setting { problem, .. }) if problem.contains("no plan mode")),
+        "{refused:?}"
+    );
     sandbox.link(&cancel).await.expect("alive").close();
     // The next call is not executed in silence: what the model counts on may be gone.
     let output = call("touch two").await.expect("an answer");

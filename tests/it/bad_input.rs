@@ -692,7 +692,7 @@ fn a_script_that_asked_for_json_gets_its_object_on_every_way_out() {
         &["exec", "--output=json"],
         &["sessions", "export", "--output", "json"],
         &["chat", "--output", "json"],
-        &["chat", "--output", "jsonl", "--plan"],
+        &["chat", "--output", "jsonl", "--record", "file"],
         &["chat", "--output", "json", "--config", "/nonexistent"],
         &["quickstart", "--output", "json", "--config", "/nonexistent"],
         &["run", "--output", "json"],
@@ -773,8 +773,7 @@ fn a_rule_of_the_network_that_does_not_hold_is_refused_with_what_to_write() {
 #[test]
 fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
     let env = TestEnv::new();
-    let flags: [&[&str]; 4] = [
-        &["--plan"],
+    let flags: [&[&str]; 3] = [
         &["--backend", "native"],
         &["--record", "file"],
         &["--replay", "file"],

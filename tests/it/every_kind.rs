@@ -18,6 +18,7 @@ use podbay::event::LimitKind;
 use podbay::event::Moment;
 use podbay::event::NetworkAttempt;
 use podbay::event::OpenAnswer;
+use podbay::event::PlanDecision;
 use podbay::event::Progress as Step;
 use podbay::event::RunStatus;
 use podbay::event::TaskEnd;
@@ -164,6 +165,9 @@ every_kind! {
     ResultsEvicted { results: vec![Evicted { call: bad(), text: bad() }] }
     ConversationCompacted { summary: bad(), head: 1, tail: 1, before: 2, after: 1 }
     ModeChanged { mode: bad() }
+    PlanModeChanged { on: true, ended: vec![bad()], duration_ms: 1 }
+    PlanMade { version: 1, text: bad(), edited: true }
+    PlanDecided { version: 1, decision: PlanDecision::Approved, reason: Some(bad()) }
     DenialsEscalated { in_a_row: 1, in_all: 2 }
     LimitReached { limit: LimitKind::Turns, at_end: true }
     Interrupted {}

@@ -10,9 +10,11 @@ mod ask_user;
 mod bash;
 mod cd;
 mod copy_file;
+mod create_plan;
 mod delete_file;
 mod edit_file;
 mod edit_lines;
+mod enter_plan_mode;
 mod env;
 mod get_process_output;
 mod git_branch;
@@ -24,6 +26,7 @@ mod git_stash;
 mod git_status;
 mod glob;
 mod grep;
+mod implement_plan;
 mod list_directory;
 mod list_processes;
 mod mkdir;
@@ -72,6 +75,9 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         git_branch::tool(),
         git_checkout::tool(),
         git_stash::tool(),
+        enter_plan_mode::tool(),
+        create_plan::tool(),
+        implement_plan::tool(),
         think::tool(),
         start_background_process::tool(),
         get_process_output::tool(),

@@ -44,6 +44,7 @@ impl Stage {
             model: String::new(),
             limits: "2 cores, 2 GiB, no network".to_owned(),
             branch: Some("main".to_owned()),
+            has_plan_mode: true,
         };
         Self {
             screen: Screen::new(Theme::new(false), facts),
@@ -530,4 +531,55 @@ fn a_long_conversation_is_scrolled_and_its_lines_are_not_kept() {
     );
     stage.key(KeyCode::Home, KeyModifiers::CONTROL);
     assert!(stage.frame(80, 24).contains("answer 0"));
+}
+
+#[test]
+fn shift_tab_goes_from_auto_to_plan_mode_to_ask_and_back() {
+    let mut stage = Stage::ready();
+    let says = |words: &str| [Effect::Send(Command::Say(words.to_owned()))];
+    let tab = |stage: &mut Stage| {
+        let sent = stage.key(KeyCode::BackTab, KeyModifiers::NONE);
+        // The driver has dealt with it.
+        (sent, stage.told(Told::Ready))
+    };
+    let mode = |stage: &mut Stage, mode: &str| {
+        stage.happens(Kind::ModeChanged {
+            mode: mode.to_owned(),
+        });
+    };
+    let planning = |stage: &mut Stage, on: bool| {
+        stage.happens(Kind::PlanModeChanged {
+            on,
+            ended: vec!["npm start\x1b[2J".to_owned()],
+            duration_ms: 200,
+        });
+    };
+    assert_eq!(tab(&mut stage).0, says("/mode auto"), "it begins with ask");
+    mode(&mut stage, "auto");
+    assert_eq!(tab(&mut stage).0, says("/plan on"));
+    planning(&mut stage, true);
+    stage.happens(Kind::PlanMade {
+        version: 1,
+        text: "# Plan\n- change `a.py`\x1b]52;c;x\x07".to_owned(),
+        edited: false,
+    });
+    stage.check("plan_mode");
+    let (first, second) = tab(&mut stage);
+    assert_eq!(first, says("/plan off"));
+    assert_eq!(second, says("/mode ask"));
+    planning(&mut stage, false);
+    mode(&mut stage, "ask");
+    stage.told(Told::Ready);
+    assert_eq!(tab(&mut stage).0, says("/mode auto"));
+    // Another session is as it was left.
+    planning(&mut stage, true);
+    stage.told(Told::Past(Vec::new()));
+    assert!(!stage.screen.status.is_planning);
+    mode(&mut stage, "ask");
+    // Where there is no plan mode, the modes alone take turns.
+    stage.screen.status.facts.has_plan_mode = false;
+    mode(&mut stage, "auto");
+    assert_eq!(tab(&mut stage).0, says("/mode ask"));
+    mode(&mut stage, "ask");
+    assert_eq!(tab(&mut stage).0, says("/mode deny"));
 }

@@ -168,6 +168,16 @@ impl Tui {
         answered.await.ok()
     }
 
+    /// Has the user edit a text in an editor of their own; `None`: it failed, which is said.
+    pub async fn edit(&self, text: &str) -> Option<String> {
+        let (answer, edited) = oneshot::channel();
+        self.tell(Told::Edit {
+            text: text.to_owned(),
+            answer,
+        });
+        edited.await.ok().flatten()
+    }
+
     /// Shows what is pending, on the whole screen, until the user has decided.
     pub async fn review(&self, view: ReviewView) -> ReviewChoice {
         let (answer, answered) = oneshot::channel();

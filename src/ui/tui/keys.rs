@@ -282,18 +282,25 @@ impl Screen {
         self.editor.up();
     }
 
-    /// Shift-Tab: from mode to mode.
+    /// Shift-Tab: from auto to plan mode, from there to ask, and back.
     fn next_mode(&mut self, now: Instant) -> Vec<Effect> {
-        let next = match self.status.facts.mode.as_str() {
-            "auto" => "ask",
-            "ask" => "deny",
-            _ => "auto",
-        };
         if self.working.is_some() {
             self.say("the mode changes between turns", now);
             return Vec::new();
         }
-        self.submit(format!("/mode {next}"), now)
+        if self.status.is_planning {
+            if self.status.facts.mode != "ask" {
+                self.queue.push_back("/mode ask".to_owned());
+            }
+            return self.submit_first("/plan off", now);
+        }
+        let next = match self.status.facts.mode.as_str() {
+            "auto" if self.status.facts.has_plan_mode => "/plan on",
+            "auto" => "/mode ask",
+            "ask" if !self.status.facts.has_plan_mode => "/mode deny",
+            _ => "/mode auto",
+        };
+        self.submit(next.to_owned(), now)
     }
 
     fn search_key(&mut self, key: KeyEvent, now: Instant) -> Vec<Effect> {

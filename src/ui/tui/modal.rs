@@ -26,6 +26,9 @@ use crate::text;
 /// How long a question is on the screen, and how long no key was pressed, before a key counts.
 const GUARD: Duration = Duration::from_millis(400);
 
+/// The answer to a question of the model's that the user called off.
+pub const CANCELLED: &str = "[User cancelled the question]";
+
 /// Most characters of a reason.
 const REASON_MAX: usize = 2000;
 
@@ -239,7 +242,7 @@ impl Modal {
 
     fn cancel_pick(&mut self) {
         if let Some(Ask::Pick { answer, .. }) = self.ask.take() {
-            let _ = answer.send(Some("[User cancelled the question]".to_owned()));
+            let _ = answer.send(Some(CANCELLED.to_owned()));
         }
     }
 
@@ -255,7 +258,7 @@ impl Modal {
                 let _ = answer.send(Answer::Deny.into());
             }
             Some(Ask::Pick { answer, .. }) => {
-                let _ = answer.send(Some("[User cancelled the question]".to_owned()));
+                let _ = answer.send(Some(CANCELLED.to_owned()));
             }
             // Dropped, it has no answer.
             Some(Ask::Choice { .. }) | None => {}

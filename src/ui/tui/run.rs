@@ -204,6 +204,15 @@ impl Chat {
 
     fn take(&mut self, input: Input, now: Instant) {
         let effects = match input {
+            Input::Told(Told::Edit { text, answer }) => {
+                let mut edited = Ok(String::new());
+                self.outside(|| edited = edit_text(&text, ".md"));
+                if let Err(problem) = &edited {
+                    self.screen.say(problem, Instant::now());
+                }
+                let _ = answer.send(edited.ok());
+                Vec::new()
+            }
             Input::Told(told) => self.screen.told(told, now),
             Input::Key(event::Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 self.screen.key(key, now)

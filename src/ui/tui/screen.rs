@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use tokio::sync::oneshot;
+
 use podbay_event::CallStatus;
 use podbay_event::Command;
 use podbay_event::Decision;
@@ -12,6 +14,8 @@ use podbay_event::Event;
 use podbay_event::Kind;
 use podbay_event::Progress;
 use podbay_event::git_taken;
+use podbay_event::plan_decided_words;
+use podbay_event::plan_mode_words;
 
 use super::editor::Editor;
 use super::modal::Ask;
@@ -71,6 +75,11 @@ pub(super) enum Told {
     Prefill(String),
     /// What has the whole screen until it is answered.
     Page(Page),
+    /// Have the user edit a text; `None` goes back where the editor failed.
+    Edit {
+        text: String,
+        answer: oneshot::Sender<Option<String>>,
+    },
     Suspend,
     Close,
 }
@@ -154,6 +163,7 @@ impl Screen {
             Told::Event(event) => self.event(&event, now),
             Told::Past(events) => {
                 self.is_past = true;
+                self.status.is_planning = false;
                 for event in &events {
                     self.event(event, now);
                 }
@@ -184,6 +194,8 @@ impl Screen {
             Told::Copy(text) => return vec![Effect::Copy(text)],
             Told::Prefill(words) => self.editor.set(&words),
             Told::Page(page) => self.over = Some(page),
+            // The loop has seen to it: it has the terminal.
+            Told::Edit { .. } => {}
             Told::Suspend => return vec![Effect::Suspend],
             Told::Close => self.is_closed = true,
         }
@@ -217,6 +229,14 @@ impl Screen {
         self.scroll = 0;
         self.chosen = None;
         self.queue.push_back(message);
+        self.send_next(now)
+    }
+
+    /// Sends it before what is queued.
+    pub(super) fn submit_first(&mut self, message: &str, now: Instant) -> Vec<Effect> {
+        self.scroll = 0;
+        self.chosen = None;
+        self.queue.push_front(message.to_owned());
         self.send_next(now)
     }
 
@@ -354,6 +374,28 @@ impl Screen {
                 self.transcript.note(Tone::Warn, &words);
             }
             Kind::ModeChanged { mode } => self.status.facts.mode.clone_from(mode),
+            Kind::SessionStarted { .. } => self.status.is_planning = false,
+            Kind::PlanModeChanged { on, ended, .. } => {
+                self.status.is_planning = *on;
+                let words = text::line(&plan_mode_words(*on, ended));
+                self.transcript.note(Tone::Dim, &words);
+            }
+            Kind::PlanMade { version, text, .. } => {
+                self.transcript.end_thinking();
+                self.transcript.end_text();
+                self.transcript
+                    .note(Tone::Plain, &format!("plan {version}:"));
+                self.transcript.push_text(text);
+                self.transcript.end_text();
+            }
+            Kind::PlanDecided {
+                version,
+                decision,
+                reason,
+            } => {
+                let words = plan_decided_words(*version, *decision, reason.as_deref());
+                self.transcript.note(Tone::Dim, &text::line(&words));
+            }
             Kind::Interrupted => self.transcript.note(Tone::Warn, "interrupted"),
             Kind::Warning { message } if !is_past => {
                 let words = format!("warning: {}", call::warning(message));

@@ -19,6 +19,8 @@ pub struct Facts {
     /// Such as `2 cores, 2 GiB, no network`.
     pub limits: String,
     pub branch: Option<String>,
+    /// Plan mode is possible here.
+    pub has_plan_mode: bool,
 }
 
 /// The numbers of one turn, or of all.
@@ -60,12 +62,19 @@ pub(super) struct Status {
     pub(super) speed: Option<f64>,
     pub(super) all: Count,
     pub(super) is_ready: bool,
+    /// Plan mode is on.
+    pub(super) is_planning: bool,
 }
 
 impl Status {
     /// Returns its parts, the most important first: a narrow terminal shows fewer.
     pub(super) fn parts(&self) -> Vec<String> {
-        let mut parts = vec![text::line(&self.facts.mode)];
+        let mode = text::line(&self.facts.mode);
+        let mut parts = vec![if self.is_planning {
+            format!("plan ({mode})")
+        } else {
+            mode
+        }];
         if !self.facts.model.is_empty() {
             parts.push(text::line(&self.facts.model));
         }

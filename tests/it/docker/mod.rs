@@ -56,6 +56,7 @@ mod model_server;
 mod mounts;
 mod network;
 mod no_bash;
+mod plan_mode;
 mod programs;
 mod provision;
 mod quickstart;

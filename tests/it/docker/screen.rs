@@ -235,3 +235,63 @@ fn a_reviewed_chat_shows_each_turn_before_it_is_applied() {
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
+
+/// Issue 35. Shift-Tab begins plan mode, the plan is edited in the user's editor and approved, and the
+/// agent carries it out. It takes as long as a chat of two turns and four sandboxes.
+#[test]
+fn a_plan_is_made_edited_approved_and_carried_out_on_a_screen() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("app.txt", "one\n");
+    let editor = env.beside("editor");
+    std::fs::write(&editor, "#!/bin/sh\necho '2. Test it.' >> \"$1\"\n").expect("written");
+    std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("ours");
+    let model = ScriptedModel::new()
+        .calls(
+            "bash",
+            json!({"command": "echo two >> app.txt || echo held"}),
+        )
+        .calls(
+            "create_plan",
+            json!({"plan": "# A plan\n\n1. Change `app.txt`."}),
+        )
+        .calls("bash", json!({"command": "echo two >> app.txt"}))
+        .says("Carried out.")
+        .start_blocking();
+    let mut command = env.here(&["chat", "--endpoint", &model.endpoint()]);
+    command
+        .args(["--model", "scripted", "--mode", "auto"])
+        .env("EDITOR", &editor)
+        .env_remove("VISUAL")
+        .env_remove("PODBAY_SANDBOX_CHANGES");
+    let mut screen = Screen::start(&command);
+    screen.sees("lists keys and commands");
+    screen.types("\x1b[Z");
+    screen.sees("plan mode is on: the project is read-only");
+    screen.sees("plan (auto)");
+    screen.types("plan it\r");
+    screen.sees("1. Change app.txt.");
+    screen.sees("Approve this plan?");
+    assert_eq!(env.read("app.txt"), "one\n");
+    screen.answers("2");
+    screen.sees("Approve the plan as you changed it?");
+    screen.answers("1");
+    screen.sees("Carried out.");
+    screen.sees("1 file, +1 −0");
+    screen.loses("plan (auto)");
+    assert_eq!(env.read("app.txt"), "one\ntwo\n");
+    let requests = model.requests();
+    let told = requests[2]["messages"].to_string();
+    assert!(
+        told.contains("The user changed the plan and approved it") && told.contains("2. Test it."),
+        "{told}"
+    );
+    assert!(requests[1]["messages"].to_string().contains("held"));
+    model.assert_append_only();
+    screen.types("/plan\r");
+    screen.sees("plan mode off; plan 2 (approved)");
+    screen.types("/quit\r");
+    let (code, left) = screen.ends();
+    assert_eq!(code, 0, "{left}");
+    env.assert_no_container();
+}

@@ -15,7 +15,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 
 /// The keys of the result that scripts depend on, in their order.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "status",
     "exit_code",
     "session",
@@ -33,6 +33,7 @@ const KEYS: [&str; 21] = [
     "git",
     "commits",
     "network",
+    "plan",
     "denied",
     "warnings",
     "error",

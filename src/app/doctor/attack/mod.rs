@@ -137,6 +137,7 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
         mode: place.mode,
         api_key: place.api_key.clone(),
         resume: None,
+        plan: crate::PlanStart::AsLeft,
     };
     let cancel = front.interrupt.run();
     let mut camp = Box::pin(Camp::pitch(&place, &place.config, front, cancel)).await?;
@@ -265,6 +266,7 @@ impl Camp {
             mode: place.mode,
             api_key: None,
             resume: None,
+            plan: crate::PlanStart::AsLeft,
         };
         let bench = Bench::open(config, &place.state, bench::Ground::open(&place)?, cancel).await?;
         let lock = bench.lock()?;
