@@ -61,7 +61,7 @@ fn assert_all_work<'a>(env: &TestBox, image: &str, rows: impl Iterator<Item = &'
     assert!(problems.is_empty(), "{problems}");
 }
 
-/// The seventh of a minute that twenty programs take, compilers among them, is one sandbox's.
+/// Twenty programs, compilers among them, in one sandbox: 15 s.
 #[test]
 fn programs_of_the_workspace_image_work() {
     let Some(env) = TestBox::new() else { return };
