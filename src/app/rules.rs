@@ -145,7 +145,8 @@ pub(super) fn hooks(options: &HookOptions, mut warn: impl FnMut(String)) -> Hook
 fn named(catalogue: &Catalogue, rule: &str) -> Result<String, Option<&'static str>> {
     let end = rule.find('(').unwrap_or(rule.len());
     let name = rule[..end].trim();
-    if name == policy::HOOK {
+    // Which tools a server has is known only once it runs.
+    if name == policy::HOOK || name.starts_with(policy::FOREIGN) {
         return Ok(rule.to_owned());
     }
     if let Some(tool) = catalogue.find(name) {

@@ -21,7 +21,9 @@ impl Action {
     /// nothing.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Host(call) => call.facts().effect != HostEffect::Host,
+            Self::Host(call) => {
+                !matches!(call.facts().effect, HostEffect::Sandbox | HostEffect::Host)
+            }
             Self::Box(call) => call.facts().effect.is_read_only(),
         }
     }

@@ -6,8 +6,11 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Action;
+use super::ForeignCall;
+use super::HostCall;
 use super::parsed_command::ParsedCommand;
 use super::paths::folder;
 use super::paths::normalized;
@@ -46,8 +49,10 @@ impl ExactCall {
     /// commands.
     pub(super) fn of(action: &Action, here: &str) -> Option<Self> {
         let tool = tool(action).to_owned();
-        let Action::Box(call) = action else {
-            return None;
+        let call = match action {
+            Action::Box(call) => call,
+            Action::Host(HostCall::Foreign(foreign)) => return Self::of_foreign(foreign),
+            Action::Host(_) => return None,
         };
         let facts = call.facts();
         let mut with: Vec<String> = facts.details?.into_iter().map(Cow::into_owned).collect();
@@ -90,6 +95,18 @@ impl ExactCall {
             directory: String::new(),
             paths,
             with,
+        })
+    }
+
+    /// A call of a server's tool: the tool and its arguments are all that it is known by.
+    fn of_foreign(call: &ForeignCall) -> Option<Self> {
+        let arguments = Value::Object(call.arguments.clone()).to_string();
+        (arguments.len() <= COMMAND_MAX).then(|| Self {
+            tool: call.name.clone(),
+            command: None,
+            directory: String::new(),
+            paths: Vec::new(),
+            with: vec![arguments],
         })
     }
 

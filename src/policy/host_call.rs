@@ -1,5 +1,8 @@
 //! Calls that run on the host, not in the sandbox.
 
+use serde_json::Map;
+use serde_json::Value;
+
 use podbay_wire::CallNeed;
 use podbay_wire::Hook;
 
@@ -30,13 +33,26 @@ pub enum HostCall {
     Plan(PlanCall),
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
+    Foreign(ForeignCall),
 }
+
+/// A call of a tool of an MCP server. The server runs in the sandbox; the host only has the stream
+/// to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignCall {
+    /// The tool's full name, `mcp__SERVER__TOOL`.
+    pub name: String,
+    pub arguments: Map<String, Value>,
+}
+
+/// What the name of each tool of an MCP server begins with.
+pub const FOREIGN: &str = "mcp__";
 
 /// What is known of a host call, beside how it is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HostFacts {
+pub(super) struct HostFacts<'a> {
     /// The tool that makes it, by which rules and answers refer to it.
-    pub(super) tool: &'static str,
+    pub(super) tool: &'a str,
     pub(super) effect: HostEffect,
     pub(super) needs: &'static [CallNeed],
 }
@@ -48,6 +64,8 @@ pub(super) enum HostEffect {
     /// Only the conversation: questions to the user come one at a time, and the model's own list
     /// changes in order.
     Conversation,
+    /// Whatever a program in the sandbox changes there.
+    Sandbox,
     /// Whatever a command changes on the user's machine.
     Host,
 }
@@ -66,8 +84,8 @@ pub const HOST_TOOLS: [&str; 7] = [
 
 impl HostCall {
     /// Returns what is known of it.
-    pub(super) fn facts(&self) -> HostFacts {
-        let (tool, effect, needs): (_, _, &[CallNeed]) = match self {
+    pub(super) fn facts(&self) -> HostFacts<'_> {
+        let (tool, effect, needs): (&str, _, &[CallNeed]) = match self {
             Self::ReadArtifact { .. } => ("read_file", HostEffect::Nothing, &[CallNeed::ReadFiles]),
             Self::Think { .. } => ("think", HostEffect::Nothing, &[]),
             Self::Tasks(_) => ("task_list", HostEffect::Conversation, &[]),
@@ -75,6 +93,7 @@ impl HostCall {
             Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
             Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
+            Self::Foreign(call) => (&call.name, HostEffect::Sandbox, &[CallNeed::RunInSandbox]),
         };
         HostFacts {
             tool,

@@ -168,6 +168,11 @@ impl Policy {
         self.deny.iter().flat_map(Rule::whole_tools).collect()
     }
 
+    /// Returns whether the user's rules deny all calls of the tool of this name, whatever the mode.
+    pub fn denies_tool(&self, tool: &str) -> bool {
+        self.deny.iter().any(|rule| rule.is_whole_for(tool))
+    }
+
     /// Changes the mode; an explicit mode replaces an autonomy.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;

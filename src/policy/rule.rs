@@ -7,6 +7,7 @@ use super::RuleScope;
 use super::capabilities;
 use super::command_pattern::CommandPattern;
 use super::exec_rules::forms;
+use super::host_call::FOREIGN;
 use super::parsed_command::ParsedCommand;
 use super::path_pattern::PathPattern;
 use super::paths::paths;
@@ -66,11 +67,8 @@ impl Rule {
             }
             None => (text, None),
         };
-        if tool.is_empty()
-            || !tool
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        {
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if tool.is_empty() || !(tool.bytes().all(is_name) || is_foreign(tool)) {
             return Err(bad(
                 "it must start with a tool's name, such as `bash` or `write_file(src/**)`"
                     .to_owned(),
@@ -150,7 +148,21 @@ impl Rule {
     /// whichever tool starts it.
     pub(super) fn is_of(&self, action: &Action) -> bool {
         let in_background = matches!(action, Action::Box(Call::Bash(bash)) if bash.background);
-        self.tool == tool(action) || (in_background && self.tool == BACKGROUND)
+        self.is_for(tool(action)) || (in_background && self.tool == BACKGROUND)
+    }
+
+    /// Returns whether it is about the tool of this name: it names that, or tools of MCP servers by
+    /// their beginning.
+    pub(super) fn is_for(&self, tool: &str) -> bool {
+        match self.tool.strip_suffix('*') {
+            Some(begin) => tool.starts_with(begin),
+            None => self.tool == tool,
+        }
+    }
+
+    /// Returns whether it matches all calls of the tool of this name.
+    pub(super) fn is_whole_for(&self, tool: &str) -> bool {
+        self.pattern.is_none() && self.is_for(tool)
     }
 
     /// Returns the tools that it matches entirely.
@@ -303,6 +315,13 @@ pub(super) fn all_allowed<R: Borrow<Rule>>(rules: &[R], reading: &ParsedCommand)
             && reading
                 .commands()
                 .all(|(command, decides)| rules.clone().any(|rule| rule.allows(command, decides)))
+}
+
+/// Returns whether this names tools of MCP servers: one, or all whose names begin so.
+fn is_foreign(tool: &str) -> bool {
+    let name = tool.strip_suffix('*').unwrap_or(tool);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    name.starts_with(FOREIGN) && name.bytes().all(is_name)
 }
 
 /// Returns what follows the closing parenthesis of a pattern, if it is not the last character. One

@@ -1,6 +1,7 @@
 //! The tool names by which rules and answers refer to actions.
 
 use super::Action;
+use super::host_call::FOREIGN;
 use super::host_call::HOST_TOOLS;
 use podbay_wire::Call;
 use podbay_wire::GitBranch;
@@ -29,7 +30,7 @@ pub(super) fn branch(action: &Action) -> Option<&str> {
 }
 
 /// Returns the name of the tool that makes an action.
-pub(super) fn tool(action: &Action) -> &'static str {
+pub(super) fn tool(action: &Action) -> &str {
     match action {
         Action::Box(call) => call.facts().tool,
         Action::Host(call) => call.facts().tool,
@@ -41,7 +42,7 @@ pub(super) fn subject(tool: &str) -> RuleSubject {
     if tool == HOOK {
         return RuleSubject::Commands;
     }
-    if HOST_TOOLS.contains(&tool) {
+    if HOST_TOOLS.contains(&tool) || tool.starts_with(FOREIGN) {
         return RuleSubject::Nothing;
     }
     podbay_wire::tool(tool).map_or(RuleSubject::Paths, |tool| tool.subject)

@@ -11,6 +11,8 @@ use super::definitions;
 use super::definitions::more_tools;
 use super::definitions::more_tools::Wrapped;
 use super::foreign_formats;
+use super::foreign_tools::ForeignTool;
+use super::foreign_tools::ForeignTools;
 use super::json_file;
 use super::repair;
 use super::tool::Tool;
@@ -19,6 +21,7 @@ use podbay_llm::control::ControlTokens;
 use podbay_llm::text;
 use podbay_policy::Action;
 use podbay_policy::FindTools;
+use podbay_policy::HostCall;
 
 /// The tools of one session, in a fixed order.
 pub struct Catalogue {
@@ -28,6 +31,8 @@ pub struct Catalogue {
     others: Vec<Tool>,
     /// Denied as a whole: not listed; a call returns the reason for the denial.
     denied: Vec<Tool>,
+    /// Tools of MCP servers.
+    foreign: ForeignTools,
     options: Options,
     /// Control tokens that were neutralised in what the model reads.
     tokens: ControlTokens,
@@ -49,7 +54,7 @@ struct Fields<'a> {
 #[derive(Debug)]
 pub(super) struct ParsedCall {
     /// The tool's own name.
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     /// The call as it was written, where it was wrapped in `more_tools`.
     pub(super) inner: Option<Wrapped>,
     pub(super) action: Action,
@@ -69,6 +74,7 @@ impl Catalogue {
             tools,
             others,
             denied: Vec::new(),
+            foreign: ForeignTools::default(),
             options: options.clone(),
             tokens: ControlTokens::default(),
         }
@@ -91,6 +97,13 @@ impl Catalogue {
         self
     }
 
+    /// Adds the tools of MCP servers.
+    #[must_use]
+    pub fn with_foreign(mut self, tools: Vec<ForeignTool>) -> Self {
+        self.foreign = ForeignTools::new(tools, self.options.set);
+        self
+    }
+
     /// Restores these control tokens, which were neutralised in what the model reads, in what it
     /// writes.
     #[must_use]
@@ -99,9 +112,20 @@ impl Catalogue {
         self
     }
 
-    /// Returns the tools listed in the model's requests.
+    /// Returns our own tools that are listed in the model's requests.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
+    }
+
+    /// Returns what the model's requests list: our own tools, then those of MCP servers.
+    pub fn listed_tools(&self) -> Vec<ToolSpec> {
+        let own = self.tools.iter().map(|tool| ToolSpec {
+            name: tool.name.to_owned(),
+            description: tool.description.to_owned(),
+            parameters: tool.parameters.clone(),
+        });
+        own.chain(self.foreign.listed().map(ForeignTool::spec))
+            .collect()
     }
 
     /// Returns the tools that are not listed, and the aliases of all tools.
@@ -123,7 +147,17 @@ impl Catalogue {
         names
             .filter(|(name, _)| self.tools.iter().all(|tool| tool.name != *name))
             .map(|(name, tool)| spec(name, tool))
+            .chain(self.foreign.unlisted().map(ForeignTool::spec))
             .collect()
+    }
+
+    /// Returns the tool of a server that a model calls so. Where we have a tool of that name it is
+    /// ours that is meant.
+    fn find_foreign(&self, name: &str) -> Option<&ForeignTool> {
+        self.foreign.find(name).or_else(|| {
+            let is_ours = self.find(name).is_some();
+            self.foreign.find_short(name).filter(|_| !is_ours)
+        })
     }
 
     /// Returns the tool of that name or alias, listed or not. Ignores case, surrounding blanks, the
@@ -182,18 +216,37 @@ impl Catalogue {
 
     /// Returns the arguments of the call, unwrapped and normalized for its tool.
     pub(super) fn input(&self, name: &str, arguments: &str) -> Option<Value> {
+        if self.find_foreign(name).is_some() {
+            return match self.read(name, arguments).ok()? {
+                ParseStep::Own(ParsedCall {
+                    action: Action::Host(HostCall::Foreign(call)),
+                    ..
+                }) => Some(Value::Object(call.arguments)),
+                ParseStep::Own(_) | ParseStep::Wrapped(..) => None,
+            };
+        }
         let Fields { tool, value, .. } = self.fields(name, arguments).ok()?;
         let wrapped = value
             .as_object()
             .filter(|_| tool.name == more_tools::NAME)
             .and_then(|fields| more_tools::wrapped(fields).ok()?);
         match wrapped {
+            Some(wrapped) if self.find_foreign(&wrapped.name).is_some() => {
+                self.input(&wrapped.name, &wrapped.arguments)
+            }
             Some(wrapped) => Some(self.fields(&wrapped.name, &wrapped.arguments).ok()?.value),
             None => Some(value),
         }
     }
 
     fn read(&self, name: &str, arguments: &str) -> Result<ParseStep, InvalidCall> {
+        if let Some(tool) = self.find_foreign(name) {
+            let restore = |value: &mut Value| restore(value, &self.tokens);
+            return self
+                .foreign
+                .parse(tool, name, arguments, restore)
+                .map(ParseStep::Own);
+        }
         let Fields {
             tool,
             value,
@@ -211,7 +264,7 @@ impl Catalogue {
             .action(value, &self.options, &mut notes)
             .map_err(wrong)?;
         Ok(ParseStep::Own(ParsedCall {
-            name: tool.name,
+            name: tool.name.into(),
             inner: None,
             action,
             notes,
@@ -271,11 +324,19 @@ impl Catalogue {
         }
         let mut text = String::new();
         for name in &wanted.names {
+            if let Some(tool) = self.find_foreign(name) {
+                let _ = writeln!(
+                    text,
+                    "{}: {}\n{}",
+                    tool.name, tool.description, tool.parameters["properties"]
+                );
+                continue;
+            }
             let is_denied =
                 |tool: &&Tool| self.denied.iter().any(|denied| denied.name == tool.name);
             let Some(tool) = self.find(name).filter(|tool| !is_denied(tool)) else {
                 let shown: String = name.chars().take(60).collect();
-                if self.others.is_empty() {
+                if self.others.is_empty() && self.foreign.unlisted().next().is_none() {
                     return Err(self.unknown(name).0);
                 }
                 return Err(format!(
@@ -312,31 +373,34 @@ impl Catalogue {
             .flat_map(|query| query.split_whitespace())
             .map(str::to_lowercase)
             .collect();
-        let has = |tool: &&Tool| {
-            let names = tool.aliases.join(" ");
-            let text = format!("{} {names} {}", tool.name, tool.description).to_lowercase();
-            words.iter().any(|word| text.contains(word.as_str()))
+        let is_wanted = |entry: &Entry<'_>| {
+            let names = entry.aliases.join(" ");
+            let text = format!("{} {names} {}", entry.name, entry.description).to_lowercase();
+            words.is_empty() || words.iter().any(|word| text.contains(word.as_str()))
         };
-        let told = self.tools.iter().filter(|_| !words.is_empty());
-        let found: Vec<&Tool> = self
-            .others
-            .iter()
-            .chain(told)
-            .filter(|tool| words.is_empty() || has(tool))
-            .collect();
+        let unlisted = self.others.iter().map(Entry::of);
+        let unlisted = unlisted.chain(self.foreign.unlisted().map(Entry::of_foreign));
+        // Those that are listed in requests come only where words were asked for.
+        let told = self.tools.iter().map(Entry::of);
+        let told = told.chain(self.foreign.listed().map(Entry::of_foreign));
+        let told = told.filter(|_| !words.is_empty());
+        let unlisted: Vec<Entry<'_>> = unlisted.collect();
+        let has_others = !unlisted.is_empty();
+        let all = unlisted.into_iter().chain(told);
+        let found: Vec<Entry<'_>> = all.filter(is_wanted).collect();
         if found.is_empty() {
-            let nothing = match (words.is_empty(), self.others.is_empty()) {
+            let nothing = match (words.is_empty(), has_others) {
                 (true, _) => "there are no other tools than those you have",
-                (false, true) => "no tool is about that; there are no others than those you have",
-                (false, false) => {
+                (false, false) => "no tool is about that; there are no others than those you have",
+                (false, true) => {
                     "no tool is about that; ask with other words, or without a query for all of them"
                 }
             };
             return nothing.to_owned();
         }
         let mut text = String::new();
-        for tool in found.iter().take(wanted.max_results as usize) {
-            let parameters = tool.parameters["properties"].as_object();
+        for entry in found.iter().take(wanted.max_results as usize) {
+            let parameters = entry.parameters["properties"].as_object();
             let names: Vec<&str> = parameters
                 .into_iter()
                 .flatten()
@@ -345,9 +409,9 @@ impl Catalogue {
             let _ = writeln!(
                 text,
                 "{}({}): {}",
-                tool.name,
+                entry.name,
                 names.join(", "),
-                tool.description
+                entry.description
             );
         }
         let n_more = found.len().saturating_sub(wanted.max_results as usize);
@@ -366,12 +430,42 @@ impl Catalogue {
     }
 
     fn unknown(&self, name: &str) -> InvalidCall {
-        let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+        let own = self.tools.iter().map(|tool| tool.name);
+        let foreign = self.foreign.listed().map(|tool| tool.name.as_str());
+        let names: Vec<&str> = own.chain(foreign).collect();
         let shown: String = name.chars().take(60).collect();
         InvalidCall(format!(
             "there is no tool `{shown}`. The tools are: {}",
             names.join(", ")
         ))
+    }
+}
+
+/// A tool in a list of them.
+struct Entry<'a> {
+    name: &'a str,
+    aliases: &'a [&'a str],
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+impl<'a> Entry<'a> {
+    fn of(tool: &'a Tool) -> Self {
+        Self {
+            name: tool.name,
+            aliases: tool.aliases,
+            description: tool.description,
+            parameters: &tool.parameters,
+        }
+    }
+
+    fn of_foreign(tool: &'a ForeignTool) -> Self {
+        Self {
+            name: &tool.name,
+            aliases: &[],
+            description: &tool.description,
+            parameters: &tool.parameters,
+        }
     }
 }
 

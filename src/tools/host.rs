@@ -65,6 +65,9 @@ impl Host<'_> {
                     .take(change),
             ),
             HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
+            HostCall::Foreign(call) => {
+                Rendered::said(self.services.call_foreign(call, cancel).await)
+            }
             HostCall::AskUser { question, options } => {
                 self.ask(&question, &options, || tell(CallProgress::Asked), cancel)
                     .await

@@ -18,6 +18,7 @@ mod dispatch;
 mod duplicate_keys;
 mod early_call;
 mod foreign_formats;
+mod foreign_tools;
 mod git_hint;
 mod git_quoting;
 mod hook;
@@ -61,6 +62,7 @@ pub use denied_hosts::host_allowed_by;
 pub use dispatch::OnChunk;
 pub use dispatch::Workspace;
 pub use early_call::EarlyCall;
+pub use foreign_tools::ForeignTool;
 pub use hook::BlockOn;
 pub use hook::Hook;
 pub use hook::HookOptions;
@@ -83,6 +85,7 @@ use podbay_event::Answered;
 use podbay_event::Asked;
 use podbay_event::PlanAnswer;
 use podbay_policy::ExactCall;
+use podbay_policy::ForeignCall;
 use podbay_wire as wire;
 use podbay_wire::Fault;
 use podbay_wire::Output;
@@ -111,6 +114,19 @@ pub trait Services: Send + Sync {
         Box::pin(std::future::ready(Output::Fault(Fault::NotStarted {
             problem,
         })))
+    }
+
+    /// Calls a tool of an MCP server of the session; the error says why it has no result. Both are
+    /// text for the model. The default has no servers.
+    fn call_foreign<'a>(
+        &'a self,
+        call: ForeignCall,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<String, String>> {
+        let _unused = (call, cancel);
+        Box::pin(std::future::ready(Err(
+            "there are no servers of tools here".to_owned(),
+        )))
     }
 
     /// Returns whether answers can be stored for the project.

@@ -257,6 +257,7 @@ impl Pipeline {
                 );
             }
         };
+        let name = &*name;
         // Questions and the log show the unwrapped call.
         let meant = inner.map(|Wrapped { name, arguments }| ToolCall {
             id: call.id.clone(),

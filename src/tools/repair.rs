@@ -25,6 +25,15 @@ pub(super) fn read(
     given: &str,
     notes: &mut Vec<String>,
 ) -> Result<Map<String, Value>, String> {
+    fields(given, |name| tool.takes(name), notes)
+}
+
+/// Parses arguments; `takes` says whether the tool has an argument of a name.
+pub(super) fn fields(
+    given: &str,
+    takes: impl Fn(&str) -> bool,
+    notes: &mut Vec<String>,
+) -> Result<Map<String, Value>, String> {
     let given = if given.trim().is_empty() { "{}" } else { given };
     let value = match duplicate_keys::read(given) {
         Ok((_, Some(key))) => {
@@ -77,7 +86,7 @@ pub(super) fn read(
         && let Some((name, Value::Object(inner))) = fields.iter().next()
         && WRAPPERS
             .iter()
-            .any(|wrapper| is_same_name(wrapper, name) && !tool.takes(wrapper))
+            .any(|wrapper| is_same_name(wrapper, name) && !takes(wrapper))
     {
         notes.push(format!("the arguments were taken out of {name}"));
         fields = inner.clone();

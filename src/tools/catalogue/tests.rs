@@ -96,7 +96,7 @@ fn a_tool_name_between_control_tokens_is_extracted() {
     ] {
         let understood = catalogue().parse(name, r#"{"command": "ls"}"#).expect(name);
         assert_eq!(
-            (understood.name, understood.notes),
+            (&*understood.name, understood.notes),
             ("bash", vec![format!("{name} was taken as bash")])
         );
     }
@@ -841,7 +841,10 @@ fn file_tools_name_what_is_wrong_with_their_arguments() {
     let understood = full
         .parse("rename_file", r#"{"from": "a", "to": "b"}"#)
         .expect("understood");
-    assert_eq!((understood.name, understood.notes.len()), ("move_file", 3));
+    assert_eq!(
+        (&*understood.name, understood.notes.len()),
+        ("move_file", 3)
+    );
     assert!(
         full.parse("create_directory", r#"{"path": "a/b"}"#)
             .is_ok_and(|understood| understood.name == "mkdir")
