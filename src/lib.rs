@@ -25,6 +25,8 @@ pub use podbay_inference as inference;
 #[cfg(feature = "host")]
 pub use podbay_llm as llm;
 #[cfg(feature = "host")]
+pub use podbay_mcp as mcp;
+#[cfg(feature = "host")]
 pub use podbay_policy as policy;
 #[cfg(feature = "host")]
 pub use podbay_sandbox as sandbox;

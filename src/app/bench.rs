@@ -95,6 +95,14 @@ impl Ground {
         }
     }
 
+    /// Returns the project's folder, if it is one of this machine.
+    pub(super) fn project(&self) -> Option<&Project> {
+        match self {
+            Self::Project(project) => Some(project),
+            Self::Socket(_) => None,
+        }
+    }
+
     /// Returns what a session calls it.
     pub(super) fn text(&self) -> String {
         match self {

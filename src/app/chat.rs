@@ -30,6 +30,7 @@ use podbay_event::PlanDecision;
 use podbay_event::RunStatus;
 use podbay_event::SessionId;
 use podbay_event::Usage;
+use podbay_mcp::ServerStatus;
 use podbay_policy::Mode;
 use podbay_sandbox::EndedTurn;
 use podbay_sandbox::TurnSelection;
@@ -412,9 +413,17 @@ impl Chat {
     }
 
     /// Returns the names of the tools that the model knows of.
-    pub fn tools(&self) -> Vec<&'static str> {
-        let tools = self.pipeline().catalogue().tools();
-        tools.iter().map(|tool| tool.name).collect()
+    pub fn tools(&self) -> Vec<String> {
+        let tools = self.pipeline().catalogue().listed_tools();
+        tools.into_iter().map(|tool| tool.name).collect()
+    }
+
+    /// Returns the MCP servers of the session, what each is doing and which tools it has.
+    pub fn mcp_servers(&self) -> Vec<ServerStatus> {
+        self.seat
+            .mcp
+            .as_ref()
+            .map_or_else(Vec::new, |servers| servers.status())
     }
 
     /// Returns what the session took so far, in words.

@@ -1,5 +1,6 @@
 //! Everything that a conversation needs, alive, and how it is ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -12,6 +13,7 @@ use super::record::Recorder;
 use podbay_agent::Agent;
 use podbay_agent::Failure;
 use podbay_agent::Outcome;
+use podbay_mcp::Servers;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::EndedTurn;
 use podbay_sandbox::HeldTurn;
@@ -57,6 +59,8 @@ pub(super) struct Seat {
     /// What is mounted in the project from elsewhere: nothing in it is a change of the project.
     pub(super) mounted: Vec<BytesPath>,
     pub(super) locks: Vec<Lock>,
+    /// The MCP servers of the session, if it has any.
+    pub(super) mcp: Option<Arc<Servers>>,
 }
 
 /// Ends a turn, in the time that is left for it, where that is bounded, and for as long as nobody
@@ -132,6 +136,9 @@ impl Seat {
     /// `cancel` ends the commands of the settings that nobody has waited for.
     pub(super) async fn close(&mut self, cancel: &CancellationToken) -> Closed {
         self.agent.settle(cancel).await;
+        if let Some(servers) = &self.mcp {
+            servers.close().await;
+        }
         let came = if self.sandbox.is_by_turn() {
             self.sandbox.end_by_turn().await
         } else {

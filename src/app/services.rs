@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use super::host_hook::HostHooks;
@@ -5,7 +7,10 @@ use super::record::with_causes;
 use podbay_config::Answers;
 use podbay_event::Kind;
 use podbay_event::Sink;
+use podbay_mcp::Called;
+use podbay_mcp::Servers;
 use podbay_policy::ExactCall;
+use podbay_policy::ForeignCall;
 use podbay_session::Artifacts;
 use podbay_tools::KeptLines;
 use podbay_tools::Later;
@@ -21,6 +26,8 @@ pub(super) struct HostServices {
     host: HostHooks,
     /// `None`: the project is in a sandbox that Podbay did not start, and has no folder to know it by.
     answers: Option<Answers>,
+    /// `None`: the session has no MCP servers.
+    servers: Option<Arc<Servers>>,
 }
 
 impl HostServices {
@@ -29,12 +36,14 @@ impl HostServices {
         sink: Sink,
         host: HostHooks,
         answers: Option<Answers>,
+        servers: Option<Arc<Servers>>,
     ) -> Self {
         Self {
             artifacts,
             sink,
             host,
             answers,
+            servers,
         }
     }
 }
@@ -75,6 +84,23 @@ impl Services for HostServices {
     ) -> Later<'a, Output> {
         Box::pin(self.host.run(hook, on_chunk, cancel))
     }
+
+    fn call_foreign<'a>(
+        &'a self,
+        call: ForeignCall,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<String, String>> {
+        Box::pin(async move {
+            let servers = self
+                .servers
+                .as_ref()
+                .ok_or("this session has no MCP servers")?;
+            let Called { text, is_ok } =
+                servers.call_tool(&call.name, call.arguments, cancel).await;
+            if is_ok { Ok(text) } else { Err(text) }
+        })
+    }
+
     fn keeps_answers(&self) -> bool {
         self.answers.is_some()
     }

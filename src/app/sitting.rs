@@ -14,6 +14,9 @@ use super::bench::Bench;
 use super::bench::Ground;
 use super::bench::progress_of;
 use super::host_hook::HostHooks;
+use super::mcp;
+use super::mcp::session::BegunServers;
+use super::mcp::session::NamedServers;
 use super::model;
 use super::own_server::OwnServer;
 use super::record::Recorder;
@@ -174,6 +177,14 @@ pub(super) async fn sit_down(
                 .map_err(|error| failed(Error::Sandbox(error)))?,
         );
     }
+    let (named_servers, warnings) = if only.is_some() {
+        (NamedServers::default(), Vec::new())
+    } else {
+        mcp::session::name(config, ground.project(), place.mode, &place.state)
+    };
+    for warning in warnings {
+        recorder.warn(warning);
+    }
     let progress = progress_of(&recorder);
     let mut bench = Bench::open(config, &place.state, ground, cancel)
         .await
@@ -186,7 +197,9 @@ pub(super) async fn sit_down(
     }
     model::check(&bench).map_err(failed)?;
     bench.sweep_aside();
-    // Neither needs the other, and each takes its time.
+    // Neither needs the other, and each takes its time. Only the tools of servers, which run in the
+    // sandbox, are waited for before the first prompt is made.
+    let (tell_tools, tools_told) = tokio::sync::oneshot::channel();
     let make_box = async {
         if is_reviewed || is_by_turn {
             let words = aim
@@ -213,6 +226,20 @@ pub(super) async fn sit_down(
     // The rules of a session do not change, and so what the model knows of its tools does not
     // either.
     catalogue = catalogue.without(&policy.denied_tools());
+    let make_box = async {
+        let made = make_box.await;
+        let mut begun = BegunServers::default();
+        if let Ok((sandbox, _)) = &made
+            && !named_servers.are_none()
+        {
+            sandbox.hurry_at(front.interrupt.haste());
+            begun = named_servers
+                .begin(config, sandbox, &policy, &place.state, cancel)
+                .await;
+        }
+        let _ = tell_tools.send(std::mem::take(&mut begun.tools));
+        (made, begun)
+    };
     let find_model = async {
         let mut found = Box::pin(model::connect(
             &bench,
@@ -222,6 +249,7 @@ pub(super) async fn sit_down(
         ))
         .await?;
         keep_mode(&mut found.probed, &past, config.llm.tool_mode);
+        let catalogue = catalogue.with_foreign(tools_told.await.unwrap_or_default());
         let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past, profile);
         let mut history = past.history.clone();
         // Another model may continue the session, and one that sees nothing would be refused
@@ -247,9 +275,9 @@ pub(super) async fn sit_down(
             // It only saves time, and the first request will say what is wrong.
             tracing::debug!(%error, "the model could not read ahead");
         }
-        Ok::<_, Error>((found, conversation, begins, n_images))
+        Ok::<_, Error>((found, catalogue, conversation, begins, n_images))
     };
-    let (made, found) = tokio::join!(make_box, find_model);
+    let ((made, begun), found) = tokio::join!(make_box, find_model);
     bench.tell_left(&recorder.sink());
     let (sandbox, started) = match made {
         Ok(made) => made,
@@ -263,7 +291,7 @@ pub(super) async fn sit_down(
             return Err(failed(error));
         }
     };
-    let (found, conversation, begins, n_images) = match found {
+    let (found, catalogue, conversation, begins, n_images) = match found {
         Ok(found) => found,
         Err(error) => {
             sandbox.give_up().await;
@@ -285,6 +313,7 @@ pub(super) async fn sit_down(
         .chain(notes)
         .chain(busy)
         .chain(bench.holes_once(cancel).await)
+        .chain(begun.warnings)
     {
         recorder.warn(warning);
     }
@@ -337,6 +366,7 @@ pub(super) async fn sit_down(
             recorder.sink(),
             HostHooks::of(place),
             answers,
+            begun.servers.clone(),
         )),
         Arc::clone(&front.asker),
         recorder.sink(),
@@ -411,6 +441,7 @@ pub(super) async fn sit_down(
         n_turns,
         mounted: started.mounted,
         locks: lock.into_iter().chain(review_lock).collect(),
+        mcp: begun.servers,
     })
 }
 
@@ -469,15 +500,7 @@ pub(super) fn first_prompt(
     past: &ResumeState,
     profile: Profile,
 ) -> (Prompt, Option<Kind>) {
-    let tools: Vec<ToolSpec> = catalogue
-        .tools()
-        .iter()
-        .map(|tool| ToolSpec {
-            name: tool.name.to_owned(),
-            description: tool.description.to_owned(),
-            parameters: tool.parameters.clone(),
-        })
-        .collect();
+    let tools = catalogue.listed_tools();
     let (mode, thinking) = (probed.tools, probed.replay_thinking());
     if let Some(prompt) = resume::same_beginning(past, &tools, mode, thinking, profile) {
         return (prompt, None);

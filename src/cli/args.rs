@@ -14,6 +14,7 @@ use super::debug::DebugCommand;
 use super::images::ImagesCommand;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
+use super::mcp::McpCommand;
 use super::models::ModelsCommand;
 use super::network::NetworkCommand;
 use super::number::fraction;
@@ -72,6 +73,9 @@ pub(super) enum Command {
     /// Build or list Podbay's own images, or take them elsewhere
     #[command(subcommand)]
     Images(ImagesCommand),
+    /// List MCP servers, and enable those of a project
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// List, load or remove models for the model server
     #[command(subcommand)]
     Models(ModelsCommand),

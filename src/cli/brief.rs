@@ -23,6 +23,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 3] = [
             "init",
             "config",
             "models",
+            "mcp",
             "images",
             "doctor",
             "completions",

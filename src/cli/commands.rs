@@ -158,6 +158,7 @@ pub(super) async fn other(
         "stats" => Ok(chat.stats()),
         "status" => Ok(status(chat, setup)),
         "tools" => Ok(chat.tools().join(", ")),
+        "mcp" => Ok(super::mcp::session_servers(&chat.mcp_servers())),
         "export" => export(rest, chat, setup),
         "diff" => chat
             .undo(Undo::Diff { n: u32::MAX }, interrupt)

@@ -372,6 +372,50 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "mcp",
+        text: "MCP servers are programs with tools of their own, which run in the sandbox. Your settings name them, and so may a project's \
+               `.mcp.json`; none of that file is started before you have enabled it. docs/guides/mcp.md says more.",
+        examples: &[
+            ("What there is, and why one is off:", "podbay mcp list"),
+            ("Read and enable those of a project:", "podbay mcp trust"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "mcp list",
+        text: "Lists each server with where it is named, its command, whether a session starts it, and if not, why. Its tools are those \
+               that it listed in an earlier session.",
+        examples: &[
+            ("The list:", "podbay mcp list"),
+            ("For a script:", "podbay mcp list --json"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "mcp trust",
+        text: "Shows the servers that the `.mcp.json` of the project names, and enables them: these exact bytes, in this folder. When the \
+               file changes it is asked again.",
+        examples: &[
+            ("Read them, and decide:", "podbay mcp trust"),
+            ("In a script that knows the file:", "podbay mcp trust --yes"),
+            ("Take it back:", "podbay mcp trust --revoke"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "mcp accept",
+        text: "A server describes its tools, and the model reads that. Where a server says something else than in an earlier session, its \
+               changed and new tools are not offered until you have seen them here.",
+        examples: &[
+            (
+                "See what has changed, and decide:",
+                "podbay mcp accept time",
+            ),
+            ("Without a question:", "podbay mcp accept time --yes"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "models",
         text: "Models for the model server: those that Podbay knows by name, those of your own list, and any GGUF file by its path or address. \
                Only the small model of quickstart was tried by us; the others are marked untried until you pull them.",

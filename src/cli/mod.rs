@@ -33,6 +33,7 @@ mod init;
 mod later;
 mod log;
 mod manual;
+mod mcp;
 mod models;
 mod network;
 mod number;
@@ -131,6 +132,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
             Ok(shell_code(Box::pin(network::network(command)).await))
         }
         Some(Command::Images(command)) => images::images(command).await,
+        Some(Command::Mcp(command)) => mcp::mcp(command).await,
         Some(Command::Models(command)) => Box::pin(models::models(command)).await,
         Some(Command::Sessions(command)) => sessions::sessions(command).await,
         Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,

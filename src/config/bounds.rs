@@ -30,6 +30,8 @@ fn mistakes(config: &Config) -> Mistakes {
     sampling(config, &mut mistakes);
     shares(config, &mut mistakes);
     mistakes.extend(config.hooks.mistakes());
+    let of_mcp = config.mcp.mistakes().into_iter();
+    mistakes.extend(of_mcp.map(|(key, what)| (format!("mcp.{key}"), what)));
     mistakes.extend(config.network.mistakes());
     let (agent, tools, llm) = (&config.agent, &config.tools, &config.llm);
     let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
@@ -79,6 +81,7 @@ fn times(config: &Config, mistakes: &mut Mistakes) {
         ("tools.bash_grace", tools.bash_grace, 0),
         ("tools.search_timeout", tools.search_timeout, 1),
         ("tools.file_timeout", tools.file_timeout, 1),
+        ("mcp.start_timeout", config.mcp.start_timeout, 1),
         ("engine.timeout_s", Seconds::new(engine.timeout_s), 1),
         ("engine.pull_timeout", engine.pull_timeout, 1),
         ("engine.keep_guest", engine.keep_guest, 0),

@@ -203,6 +203,9 @@ const TABLE: &[(&str, Latitude)] = &[
     ("hooks.timeout", Never),
     ("hooks.block_on", Toward(&["nonzero", "exit2"])),
     ("hooks.on_timeout", Toward(&["block", "pass"])),
+    // A project names its servers in `.mcp.json`, which the user enables.
+    ("mcp.servers", Never),
+    ("mcp.start_timeout", Lower(Time)),
     ("policy.autonomy", Never),
     ("policy.chat_autonomy", Never),
     ("policy.allow", Never),

@@ -1,5 +1,6 @@
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -67,10 +68,6 @@ impl ProjectFile {
             }
             found.map(|fd| (fd, second))
         });
-        let refuse = |problem: &str| Error::Project {
-            path: path.clone(),
-            problem: problem.to_owned(),
-        };
         if let Ok((_, Some(second))) = &opened {
             let second = path.with_file_name(second);
             return Err(Error::TwoForms {
@@ -78,8 +75,31 @@ impl ProjectFile {
                 second,
             });
         }
+        Self::open(path, opened.map(|(fd, _)| fd))
+    }
+
+    /// Reads a file of the project's top folder that names something to be run; `None` if there is
+    /// none. It is read like the settings file.
+    pub fn read_top(project: &Path, name: &str) -> Result<Option<Self>, Error> {
+        let folder = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = OFlag::O_RDONLY
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_CLOEXEC;
+        let opened = nix::fcntl::open(project, folder, Mode::empty())
+            .and_then(|project| openat(project, name, file, Mode::empty()));
+        Self::open(project.join(name), opened)
+    }
+
+    /// Reads a file that was opened, if it is one that may be read.
+    fn open(path: PathBuf, opened: Result<OwnedFd, Errno>) -> Result<Option<Self>, Error> {
+        let refuse = |problem: &str| Error::Project {
+            path: path.clone(),
+            problem: problem.to_owned(),
+        };
         let file = match opened {
-            Ok((fd, _)) => File::from(fd),
+            Ok(fd) => File::from(fd),
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
             Err(Errno::ELOOP) => {
                 return Err(refuse("it is, or is reached through, a symbolic link"));

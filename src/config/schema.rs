@@ -8,6 +8,7 @@ use podbay_agent as agent;
 use podbay_engine as engine;
 use podbay_inference as inference;
 use podbay_llm as llm;
+use podbay_mcp as mcp;
 use podbay_policy as policy;
 use podbay_sandbox as sandbox;
 use podbay_session as session;
@@ -41,6 +42,7 @@ pub struct Config {
     pub tools: tools::Options,
     pub policy: policy::Options,
     pub hooks: tools::HookOptions,
+    pub mcp: mcp::Options,
     pub session: session::Options,
     pub ui: ui::Options,
 }

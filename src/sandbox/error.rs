@@ -115,6 +115,8 @@ pub enum Error {
         #[source]
         source: Arc<Error>,
     },
+    #[error("{reason}. Nothing was started: repeat the call if it is still what you want")]
+    Replaced { reason: String },
     #[error("the sandbox ended {count} times within {within}; last because {reason}")]
     KeepsEnding {
         count: u32,
@@ -248,7 +250,7 @@ impl Error {
                 Some("give it another value, or none, for the default: docs/configuration.md lists them; `podbay config` says where it comes from".to_owned())
             }
             Self::Gateway { .. } => Some("`--network none` does without it; `docker events` shows what the engine did".to_owned()),
-            Self::Attach { .. } | Self::Link(_) | Self::Cancelled => None,
+            Self::Attach { .. } | Self::Link(_) | Self::Replaced { .. } | Self::Cancelled => None,
         }
     }
 

@@ -262,6 +262,24 @@ impl Sandbox {
         }
     }
 
+    /// Begins a program of the session that the caller drives, such as a server. Like a call that
+    /// may change something it waits until how the project was is kept.
+    #[boxed]
+    pub async fn open(
+        &self,
+        call: Call,
+        cancel: &CancellationToken,
+    ) -> Result<link::OpenCall, Error> {
+        self.inner.turn.has_begun(cancel).await;
+        self.inner.base.is_kept(cancel).await?;
+        self.inner.has_run.store(true, Ordering::Release);
+        let living = self.living(cancel).await?;
+        if let Some(reason) = living.in_place_of {
+            return Err(Error::Replaced { reason });
+        }
+        living.link.open(call).map_err(Error::Link)
+    }
+
     /// Returns the link to a living sandbox, made anew if the last one has ended.
     #[boxed]
     pub async fn link(&self, cancel: &CancellationToken) -> Result<Link, Error> {

@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its subfolders.
-    pub const FOLDERS: [&str; 11] = [
+    pub const FOLDERS: [&str; 12] = [
         "sessions",
         "answers",
         "aside",
@@ -29,6 +29,7 @@ impl State {
         "engines",
         "images",
         "locks",
+        "mcp",
         "models",
         "run",
         "trust",
@@ -107,6 +108,11 @@ impl State {
     /// Project settings that the user trusts.
     pub fn trust(&self) -> PathBuf {
         self.root.join("trust")
+    }
+
+    /// Files of projects that name MCP servers, as the user enabled them.
+    pub fn mcp(&self) -> PathBuf {
+        self.root.join("mcp")
     }
 
     /// Answers stored for projects.

@@ -119,6 +119,7 @@ pub const COMMANDS: &[Command] = &[
         "which model answers, or another one",
     ),
     command("tools", &[], "", "list the tools of the model"),
+    command("mcp", &[], "", "list MCP servers and their tools"),
     command("think", &[], "", "show or hide what the model thinks"),
     command("context", &["ctx"], "", "how full the model's window is"),
     command(

@@ -8,7 +8,7 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 17] = [
     &["status"],
     &["models", "list"],
     &["models", "info", "gpt-9"],
@@ -16,6 +16,7 @@ const COMMANDS: [&[&str]; 16] = [
     &["sessions", "show", "zzzz"],
     &["doctor"],
     &["images", "list"],
+    &["mcp", "list"],
     &["review", "list"],
     &["undo", "list"],
     &["config", "list"],

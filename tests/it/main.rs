@@ -46,6 +46,7 @@ mod late;
 mod link;
 mod llm;
 mod manners;
+mod mcp;
 mod modes;
 mod ollama;
 mod one_door;

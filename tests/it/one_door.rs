@@ -39,9 +39,9 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("link", &["app/shell.rs"]),
 ];
 /// Modules whose `Cargo.toml` names no sandbox, and the one that sandboxes are of.
-const OTHER_ROOMS: [&str; 12] = [
-    "code", "config", "egress", "engine", "event", "guest", "llm", "policy", "sandbox", "session",
-    "ui", "wire",
+const OTHER_ROOMS: [&str; 13] = [
+    "code", "config", "egress", "engine", "event", "guest", "llm", "mcp", "policy", "sandbox",
+    "session", "ui", "wire",
 ];
 
 /// A name that leads to the sandbox or to the host's own hands, and the only files of `src/` that
@@ -79,9 +79,15 @@ const NAMES: &[(&str, &[&str])] = &[
     // A user's own shell, with a terminal that no call of a tool has.
     (
         "link.open(",
-        &["app/doctor/attack/frames.rs", "app/shell.rs"],
+        &[
+            "app/doctor/attack/frames.rs",
+            "app/shell.rs",
+            "sandbox/kept.rs",
+        ],
     ),
-    ("by_hand(Exec", &["app/shell.rs"]),
+    // An MCP server, which the user named or enabled; `sandbox/kept.rs` opens it.
+    ("sandbox.open(", &["app/mcp/opener.rs"]),
+    ("by_hand(Exec", &["app/mcp/opener.rs", "app/shell.rs"]),
     // An approval comes from policy alone.
     ("Approved::action(", &["policy/judge.rs"]),
     (

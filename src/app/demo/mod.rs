@@ -138,6 +138,7 @@ async fn show(
             recorder.sink(),
             HostHooks::of(place),
             None,
+            None,
         )),
         Arc::clone(&front.asker),
         recorder.sink(),

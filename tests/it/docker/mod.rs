@@ -52,6 +52,7 @@ mod limits;
 mod lost;
 mod made;
 mod many_calls;
+mod mcp;
 mod model_server;
 mod mounts;
 mod network;

@@ -23,8 +23,9 @@ use podbay::llm;
 use podbay::llm::Client;
 use podbay::llm::Endpoint;
 use podbay::llm::Prompt;
-use podbay::llm::ToolSpec;
+use podbay::mcp::Servers;
 use podbay::policy;
+use podbay::policy::ForeignCall;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
 use podbay::sandbox;
@@ -36,6 +37,7 @@ use podbay::session::State;
 use podbay::tools;
 use podbay::tools::Asker;
 use podbay::tools::Catalogue;
+use podbay::tools::ForeignTool;
 use podbay::tools::KeptLines;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
@@ -68,6 +70,9 @@ pub(crate) struct Wishes {
     pub(crate) asks_at_limit: bool,
     /// An earlier conversation to continue.
     pub(crate) past: ResumeState,
+    /// Tools of MCP servers, and who is called for them.
+    pub(crate) foreign: Vec<ForeignTool>,
+    pub(crate) servers: Option<Arc<Servers>>,
 }
 
 impl Default for Wishes {
@@ -87,6 +92,8 @@ impl Default for Wishes {
             alone: false,
             asks_at_limit: false,
             past: ResumeState::default(),
+            foreign: Vec::new(),
+            servers: None,
         }
     }
 }
@@ -134,13 +141,8 @@ impl Desk {
             .probe(&CancellationToken::new(), PATIENCE)
             .await
             .expect("answers");
-        let catalogue = Catalogue::new(&wishes.tools);
-        let spec = |tool: &tools::Tool| ToolSpec {
-            name: tool.name.to_owned(),
-            description: tool.description.to_owned(),
-            parameters: tool.parameters.clone(),
-        };
-        let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
+        let catalogue = Catalogue::new(&wishes.tools).with_foreign(wishes.foreign);
+        let specs = catalogue.listed_tools();
         let folded = wishes
             .past
             .beginning
@@ -169,7 +171,7 @@ impl Desk {
                 inner,
                 reached: Arc::clone(&reached),
             }),
-            Arc::new(Kept(artifacts.clone())),
+            Arc::new(Kept(artifacts.clone(), wishes.servers)),
             Arc::clone(&asker) as Arc<dyn Asker>,
             Arc::clone(&sink),
             wishes.tools.clone(),
@@ -341,7 +343,7 @@ impl Workspace for Watched {
     }
 }
 
-struct Kept(Artifacts);
+struct Kept(Artifacts, Option<Arc<Servers>>);
 
 impl Services for Kept {
     fn store_artifact(&self, call: &str, bytes: &[u8]) -> Option<String> {
@@ -357,6 +359,22 @@ impl Services for Kept {
             text: page.text,
             next: page.next,
             bytes: page.bytes,
+        })
+    }
+
+    fn call_foreign<'a>(
+        &'a self,
+        call: ForeignCall,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<String, String>> {
+        Box::pin(async move {
+            let servers = self.1.as_ref().ok_or("no servers")?;
+            let called = servers.call_tool(&call.name, call.arguments, cancel).await;
+            if called.is_ok {
+                Ok(called.text)
+            } else {
+                Err(called.text)
+            }
         })
     }
 }

@@ -1,0 +1,117 @@
+//! All servers that settings and project name, and which of them a session starts.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::ProjectMcp;
+use super::decide::known_tools;
+use crate::Error;
+use crate::bench::open_project;
+use podbay_config::Config;
+use podbay_mcp as mcp;
+use podbay_mcp::ServerOptions;
+use podbay_mcp::Source;
+use podbay_session::State;
+
+/// A server that is named somewhere.
+#[derive(Clone, Debug, Serialize)]
+pub struct McpServer {
+    pub name: String,
+    pub source: Source,
+    /// The command line in words.
+    pub command: String,
+    #[serde(flatten)]
+    pub state: McpServerState,
+    /// The names of its tools, as it listed them in an earlier session.
+    pub tools: Vec<String>,
+    /// How many of its tools wait for the user, since it describes them otherwise than before.
+    pub n_changed: usize,
+    #[serde(skip)]
+    pub(super) options: ServerOptions,
+}
+
+/// Whether the next session starts it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum McpServerState {
+    On,
+    Off { why: String },
+}
+
+/// Returns all servers that the settings and the project's `.mcp.json` name.
+pub fn mcp_servers(config: &Config, folder: &Path, state: &State) -> Result<Vec<McpServer>, Error> {
+    let of_project = if crate::is_attached(config) {
+        None
+    } else {
+        ProjectMcp::read(&open_project(folder, state)?, state)?
+    };
+    named(config, of_project.as_ref(), state)
+}
+
+/// Returns the servers of the settings, then those of the project.
+pub(super) fn named(
+    config: &Config,
+    of_project: Option<&ProjectMcp>,
+    state: &State,
+) -> Result<Vec<McpServer>, Error> {
+    let off = |why: &str| McpServerState::Off {
+        why: why.to_owned(),
+    };
+    let mut servers = Vec::new();
+    for (name, options) in &config.mcp.servers {
+        let is_on = if options.enabled {
+            McpServerState::On
+        } else {
+            off("`enabled` is false in the settings")
+        };
+        servers.push(server(name, options, Source::Settings, is_on, state)?);
+    }
+    let Some(own) = of_project else {
+        return Ok(servers);
+    };
+    let found = own.servers.as_ref();
+    for (name, options) in found.into_iter().flat_map(|found| &found.servers) {
+        let is_on = if config.mcp.servers.contains_key(name) {
+            off("the settings have a server of this name")
+        } else if own.is_enabled() {
+            McpServerState::On
+        } else {
+            off("the project names it: `podbay mcp trust` shows and enables it")
+        };
+        servers.push(server(name, options, Source::Project, is_on, state)?);
+    }
+    for (name, why) in found.into_iter().flat_map(|found| &found.skipped) {
+        servers.push(server(
+            name,
+            &ServerOptions::default(),
+            Source::Project,
+            off(&mcp::plain_line(why, 200)),
+            state,
+        )?);
+    }
+    Ok(servers)
+}
+
+fn server(
+    name: &str,
+    options: &ServerOptions,
+    source: Source,
+    is_on: McpServerState,
+    state: &State,
+) -> Result<McpServer, Error> {
+    let known = known_tools(state);
+    let failed = |source| Error::Io {
+        doing: "read how MCP servers described their tools".to_owned(),
+        source,
+    };
+    Ok(McpServer {
+        name: name.to_owned(),
+        source,
+        command: options.command_line(),
+        state: is_on,
+        tools: known.accepted(name, options).map_err(failed)?,
+        n_changed: known.pending(name, options).map_err(failed)?.len(),
+        options: options.clone(),
+    })
+}

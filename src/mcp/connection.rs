@@ -1,0 +1,174 @@
+//! One server that runs: the handshake, its list of tools, calls.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use async_recursion::async_recursion as boxed;
+use rmcp::ClientHandler;
+use rmcp::model::CallToolRequestParams;
+use rmcp::model::CallToolResponse;
+use rmcp::model::CallToolResult;
+use rmcp::model::ClientCapabilities;
+use rmcp::model::ClientConfig;
+use rmcp::model::ErrorData;
+use rmcp::model::Implementation;
+use rmcp::model::PaginatedRequestParams;
+use rmcp::model::Tool;
+use rmcp::service::ClientInitializeError;
+use rmcp::service::NotificationContext;
+use rmcp::service::RoleClient;
+use rmcp::service::RunningService;
+use rmcp::service::ServiceError;
+use rmcp::service::ServiceExt;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use serde_json::Map;
+use serde_json::Value;
+
+use super::ByteStream;
+use super::Error;
+use super::ServerEnd;
+use super::lines;
+use super::plain_line;
+
+/// Most pages of a list, and most tools in all of them that are looked at.
+const MOST_PAGES: usize = 100;
+const MOST_LISTED: usize = 20_000;
+
+/// Longest message of a server's error, in characters.
+const LONGEST_MESSAGE: usize = 1000;
+
+/// A server that answered the handshake. Dropping it ends the server.
+pub(super) struct Connection {
+    service: RunningService<RoleClient, Client>,
+    end: ServerEnd,
+    has_new_list: Arc<AtomicBool>,
+}
+
+/// What the server may ask of us: nothing. Requests for the model, for the user and for roots are
+/// refused, as the capabilities say.
+struct Client {
+    has_new_list: Arc<AtomicBool>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new("podbay", env!("CARGO_PKG_VERSION")),
+        )
+    }
+
+    fn on_tool_list_changed(
+        &self,
+        _context: NotificationContext<RoleClient>,
+    ) -> impl Future<Output = ()> + Send + '_ {
+        self.has_new_list.store(true, Ordering::Relaxed);
+        std::future::ready(())
+    }
+}
+
+impl Connection {
+    /// Greets a server that was just started.
+    #[boxed]
+    pub(super) async fn open(stream: ByteStream) -> Result<Self, Error> {
+        let ByteStream {
+            reader,
+            writer,
+            end,
+        } = stream;
+        let reader = lines::bounded(reader, end.clone());
+        let has_new_list = Arc::<AtomicBool>::default();
+        let client = Client {
+            has_new_list: Arc::clone(&has_new_list),
+        };
+        let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(reader, writer);
+        match client.serve(transport).await {
+            Ok(service) => Ok(Self {
+                service,
+                end,
+                has_new_list,
+            }),
+            Err(
+                ClientInitializeError::ConnectionClosed(_)
+                | ClientInitializeError::TransportError { .. },
+            ) => Err(Error::Ended { how: end.words() }),
+            Err(ClientInitializeError::JsonRpcError(error)) => Err(refused(&error)),
+            Err(error) => Err(Error::Protocol {
+                problem: plain_line(&error.to_string(), 200),
+            }),
+        }
+    }
+
+    /// Returns all tools that the server lists, of all pages, bounded.
+    #[boxed]
+    pub(super) async fn list(&self) -> Result<Vec<Tool>, Error> {
+        self.has_new_list.store(false, Ordering::Relaxed);
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let params =
+                cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+            let page = self.service.peer().list_tools(params).await;
+            let page = page.map_err(|error| self.error(error))?;
+            tools.extend(page.tools);
+            cursor = page.next_cursor;
+            if cursor.is_none() || tools.len() >= MOST_LISTED {
+                break;
+            }
+        }
+        Ok(tools)
+    }
+
+    /// Calls a tool. Dropping the future cancels the call at the server.
+    #[boxed]
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<CallToolResult, Error> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        match self.service.peer().call_tool_once(params).await {
+            Ok(CallToolResponse::Complete(result)) => Ok(result),
+            Ok(_) => Err(Error::Refused {
+                message: "it wants more than this client offers: a dialog or a task".to_owned(),
+            }),
+            Err(error) => Err(self.error(error)),
+        }
+    }
+
+    /// Returns whether the server has ended or broke a bound.
+    pub(super) fn is_over(&self) -> bool {
+        self.service.peer().is_transport_closed()
+    }
+
+    /// Returns whether the server said that its list of tools is another one now.
+    pub(super) fn has_new_list(&self) -> bool {
+        self.has_new_list.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end(&self) -> &ServerEnd {
+        &self.end
+    }
+
+    fn error(&self, error: ServiceError) -> Error {
+        match error {
+            ServiceError::McpError(error) => refused(&error),
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => Error::Ended {
+                how: self.end.words(),
+            },
+            ServiceError::UnexpectedResponse => Error::Refused {
+                message: "its answer is none to what it was asked".to_owned(),
+            },
+            other => Error::Protocol {
+                problem: plain_line(&other.to_string(), 200),
+            },
+        }
+    }
+}
+
+fn refused(error: &ErrorData) -> Error {
+    Error::Refused {
+        message: plain_line(&error.message, LONGEST_MESSAGE),
+    }
+}

@@ -1,0 +1,217 @@
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use podbay_event::Seconds;
+
+/// Most servers of a session: each holds a call of the sandbox for as long as it runs.
+const MOST_SERVERS: usize = 16;
+
+/// Longest name of a server: it is part of the name of each of its tools.
+const LONGEST_NAME: usize = 24;
+
+/// Servers of the Model Context Protocol: the section `[mcp]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Options {
+    /// Servers by name: `[mcp.servers.NAME]` with `command` and, as wanted, `args`, `env`, `cwd`,
+    /// `enabled`, `timeout`, `tools.allow` and `tools.deny`. They run in the sandbox.
+    pub servers: BTreeMap<String, ServerOptions>,
+    /// How long a server may take to start and to list its tools.
+    pub start_timeout: Seconds,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct ServerOptions {
+    /// The program, found in the sandbox.
+    pub command: String,
+    pub args: Vec<String>,
+    /// Variables in addition to those of every command in the sandbox.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs, as a path from the project's folder.
+    pub cwd: Option<String>,
+    pub enabled: bool,
+    /// Which of its tools are offered.
+    pub tools: ToolFilter,
+    /// How long one call may take.
+    pub timeout: Seconds,
+}
+
+/// Tools by the names that the server gives them; a `*` at the end stands for any rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct ToolFilter {
+    /// Only these; without any all of them.
+    pub allow: Vec<String>,
+    /// None of these.
+    pub deny: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            servers: BTreeMap::new(),
+            start_timeout: Seconds::new(20),
+        }
+    }
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            command: String::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            enabled: true,
+            tools: ToolFilter::default(),
+            timeout: Seconds::new(60),
+        }
+    }
+}
+
+impl Options {
+    /// Returns the keys whose values cannot be used, relative to `mcp`, each with the reason.
+    pub fn mistakes(&self) -> Vec<(String, String)> {
+        let mut mistakes = Vec::new();
+        if self.servers.len() > MOST_SERVERS {
+            mistakes.push((
+                "servers".to_owned(),
+                format!(
+                    "{} servers are more than the {MOST_SERVERS} that a session can have",
+                    self.servers.len()
+                ),
+            ));
+        }
+        for (name, server) in &self.servers {
+            if let Some(what) = invalid_name(name) {
+                mistakes.push((format!("servers.{name}"), what));
+            } else if let Some((key, what)) = server.mistake() {
+                mistakes.push((format!("servers.{name}.{key}"), what));
+            }
+        }
+        mistakes
+    }
+}
+
+impl ServerOptions {
+    /// Returns the field that cannot be used, with the reason.
+    pub(super) fn mistake(&self) -> Option<(&'static str, String)> {
+        let has_nul = |text: &String| text.contains('\0');
+        if self.command.trim().is_empty() {
+            return Some((
+                "command",
+                "it is empty: name the program that is the server".to_owned(),
+            ));
+        }
+        if has_nul(&self.command) || self.args.iter().any(has_nul) {
+            return Some(("args", "a NUL cannot be in an argument".to_owned()));
+        }
+        let is_variable =
+            |name: &String| !name.is_empty() && !name.contains('=') && !name.contains('\0');
+        if !self.env.keys().all(is_variable) || self.env.values().any(has_nul) {
+            return Some(("env", "a variable has no valid name or value".to_owned()));
+        }
+        if self.timeout.get() == 0 {
+            return Some((
+                "timeout",
+                "it leaves no time: give it at least 1 s".to_owned(),
+            ));
+        }
+        None
+    }
+
+    /// Returns the command line in words.
+    pub fn command_line(&self) -> String {
+        let words = std::iter::once(&self.command).chain(&self.args);
+        words
+            .map(|word| super::plain_line(word, 200))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+impl ToolFilter {
+    /// Returns whether a tool of this name is offered.
+    pub(super) fn lets(&self, tool: &str) -> bool {
+        let names = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        (self.allow.is_empty() || names(&self.allow)) && !names(&self.deny)
+    }
+}
+
+fn matches(pattern: &str, tool: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(begin) => tool.starts_with(begin),
+        None => pattern == tool,
+    }
+}
+
+/// Returns why a server cannot have this name.
+pub(super) fn invalid_name(name: &str) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(is_plain) {
+        return Some(format!(
+            "a server's name has 1 to {LONGEST_NAME} letters, digits, `-` and `_`"
+        ));
+    }
+    // Two underscores separate it from the tool in `mcp__SERVER__TOOL`.
+    (name.contains("__") || name.starts_with('_') || name.ends_with('_'))
+        .then(|| "a server's name has no `_` at its ends and no `__`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, key: &str) {
+        let options: Options = toml::from_str(text).expect("a section");
+        let keys: Vec<String> = options.mistakes().into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [key], "{text}");
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_started_is_a_mistake_of_its_key() {
+        check("[servers.a]\n", "servers.a.command");
+        check(
+            "[servers.a]\ncommand = 'x'\ntimeout = 0",
+            "servers.a.timeout",
+        );
+        check(
+            "[servers.a]\ncommand = 'x'\nargs = ['a\\u0000']"
+                .replace("'a\\u0000'", "\"a\\u0000\"")
+                .as_str(),
+            "servers.a.args",
+        );
+        check(
+            "[servers.a]\ncommand = 'x'\nenv = { 'A=B' = '1' }",
+            "servers.a.env",
+        );
+        for name in ["a__b", "_a", "a_", "'a b'", "'../a'"] {
+            check(
+                &format!("[servers.{name}]\ncommand = 'x'"),
+                &format!("servers.{}", name.trim_matches('\'')),
+            );
+        }
+        let fine: Options =
+            toml::from_str("[servers.a-b_c]\ncommand = 'x'\ntools.deny = ['write_*']")
+                .expect("fine");
+        assert_eq!(fine.mistakes(), []);
+    }
+
+    #[test]
+    fn a_filter_names_tools_or_their_beginnings() {
+        let filter = |allow: &[&str], deny: &[&str]| ToolFilter {
+            allow: allow.iter().map(|&name| name.to_owned()).collect(),
+            deny: deny.iter().map(|&name| name.to_owned()).collect(),
+        };
+        assert!(filter(&[], &[]).lets("a"));
+        assert!(filter(&["git_*"], &["git_push"]).lets("git_log"));
+        assert!(!filter(&["git_*"], &["git_push"]).lets("git_push"));
+        assert!(!filter(&["git_*"], &[]).lets("push"));
+        assert!(!filter(&["*"], &["*"]).lets("a"));
+    }
+}
