@@ -25,6 +25,8 @@ pub enum Role {
     Gateway,
     /// The volume with a project's snapshots.
     Keep,
+    /// A volume with what a project's package manager got.
+    Cache,
     /// A volume with the changes of a session that are pending review.
     Review,
     /// The volume with a session's git folder.
@@ -44,6 +46,7 @@ impl Role {
             Self::Keeper => "keeper",
             Self::Gateway => "gateway",
             Self::Keep => "keep",
+            Self::Cache => "cache",
             Self::Review => "review",
             Self::Git => "git",
             Self::Environment => "environment",
@@ -60,6 +63,7 @@ impl Role {
             Self::Keeper,
             Self::Gateway,
             Self::Keep,
+            Self::Cache,
             Self::Review,
             Self::Git,
             Self::Environment,
@@ -227,6 +231,8 @@ pub struct Labels {
     pub session: Option<SessionId>,
     /// Hash of what the object was made from, for objects that are reused if it is equal.
     pub spec: Option<String>,
+    /// The package manager whose cache it is.
+    pub cache: Option<String>,
 }
 
 impl Labels {
@@ -239,6 +245,7 @@ impl Labels {
             path: None,
             session: None,
             spec: None,
+            cache: None,
         }
     }
 
@@ -251,6 +258,7 @@ impl Labels {
             ("path", self.path.clone()),
             ("session", self.session.as_ref().map(ToString::to_string)),
             ("spec", self.spec.clone()),
+            ("cache", self.cache.clone()),
         ];
         fields
             .into_iter()
@@ -270,6 +278,7 @@ impl Labels {
             path: get("path").cloned(),
             session: get("session").and_then(|text| text.parse().ok()),
             spec: get("spec").cloned(),
+            cache: get("cache").cloned(),
         })
     }
 }
@@ -288,6 +297,7 @@ mod tests {
             path: Some("/home/me/a project".to_owned()),
             session: Some(SessionId::random()),
             spec: None,
+            cache: Some("pip".to_owned()),
         };
         assert_eq!(Labels::from_map(&labels.to_map()), Some(labels));
         assert_eq!(Labels::from_map(&HashMap::new()), None);

@@ -292,6 +292,7 @@ mod tests {
         for (role, is_orphan) in [
             (Role::Guest, true),
             (Role::Keep, false),
+            (Role::Cache, false),
             (Role::Review, false),
         ] {
             let found = Leftover::Volume {
