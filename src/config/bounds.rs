@@ -85,6 +85,7 @@ fn times(config: &Config, mistakes: &mut Mistakes) {
         ("engine.timeout_s", Seconds::new(engine.timeout_s), 1),
         ("engine.pull_timeout", engine.pull_timeout, 1),
         ("engine.keep_guest", engine.keep_guest, 0),
+        ("setup.timeout", config.setup.timeout, 1),
         ("inference.sleep_idle", inference.sleep_idle, 0),
         ("inference.start_timeout", inference.start_timeout, 1),
         ("inference.probe_timeout", inference.probe_timeout, 1),

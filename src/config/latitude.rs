@@ -145,6 +145,9 @@ const TABLE: &[(&str, Latitude)] = &[
     ("network.deny", Add),
     ("network.name_servers", Never),
     ("network.proxy", Never),
+    ("setup.commands", AddInSandbox),
+    ("setup.cache_size", Lower(Size)),
+    ("setup.timeout", Lower(Time)),
     // Which servers the engine contacts.
     ("engine.host", Never),
     ("engine.cert_path", Never),

@@ -25,9 +25,10 @@ use super::user_file;
 /// Most bytes of a configuration file.
 pub(super) const FILE_MAX: u64 = 1 << 20;
 /// Lists to which every layer adds, so that a rule of a lower layer is never lost.
-const ADDITIVE: [&str; 13] = [
+const ADDITIVE: [&str; 14] = [
     "network.allow",
     "network.deny",
+    "setup.commands",
     "policy.allow",
     "policy.ask",
     "policy.gate",

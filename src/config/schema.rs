@@ -37,6 +37,7 @@ pub struct Config {
     pub providers: BTreeMap<String, llm::ProviderOptions>,
     pub sandbox: sandbox::Options,
     pub network: sandbox::NetworkOptions,
+    pub setup: sandbox::SetupOptions,
     pub engine: engine::Options,
     pub inference: inference::Options,
     pub tools: tools::Options,

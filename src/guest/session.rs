@@ -53,6 +53,8 @@ use super::spawner_client::Control;
 use super::spawner_client::Spawner;
 use super::tools;
 use super::tools::Workspace;
+use podbay_wire::CACHE_FOLDER;
+use podbay_wire::CACHE_OWNED;
 use podbay_wire::Call;
 use podbay_wire::CallEffect;
 use podbay_wire::CallKind;
@@ -105,9 +107,22 @@ impl Setup {
     /// home folder, as far as they are not in memory.
     pub(super) fn on_disk(&self) -> Vec<PathBuf> {
         let others = [self.scratch.clone(), PathBuf::from(VAR_TMP)];
-        let others: Vec<PathBuf> = others.into_iter().chain(home(&self.environment)).collect();
+        let others: Vec<PathBuf> = others
+            .into_iter()
+            .chain(home(&self.environment))
+            .chain(caches())
+            .collect();
         folders_on_disk(&self.workspace, &others)
     }
+}
+
+/// Returns the folders of caches, which an install phase writes to.
+fn caches() -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(CACHE_FOLDER)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|cache| cache.path().join(CACHE_OWNED))
 }
 
 fn home(environment: &[Vec<u8>]) -> Option<PathBuf> {

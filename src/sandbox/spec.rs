@@ -4,6 +4,7 @@ use std::path::Path;
 use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
+use super::CacheMount;
 use super::Covers;
 use super::Error;
 use super::NetworkMode;
@@ -150,6 +151,7 @@ pub struct Spec {
     scratch: Scratch,
     /// Nothing of the project can be written, nor of the session's git.
     read_only: bool,
+    caches: Vec<CacheMount>,
 }
 
 impl Spec {
@@ -367,6 +369,7 @@ impl Spec {
             names: None,
             scratch: Scratch::in_memory(),
             read_only: false,
+            caches: Vec::new(),
         })
     }
 
@@ -456,6 +459,9 @@ impl Spec {
         }
         self.cover(&mut container);
         self.connect(&mut container);
+        for cache in &self.caches {
+            cache.mount(&mut container);
+        }
         if let Some(lent) = &self.lent {
             lent.mount(&mut container);
         }
@@ -557,6 +563,15 @@ impl Spec {
         Self {
             warnings,
             network,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same with these caches of the project's, and no others.
+    #[must_use]
+    pub fn with_caches(&self, caches: Vec<CacheMount>) -> Self {
+        Self {
+            caches,
             ..self.clone()
         }
     }
@@ -725,6 +740,9 @@ impl Spec {
             NetworkMode::None => "",
             mode => mode.as_str(),
         };
+        for cache in &self.caches {
+            cache.mount(&mut container);
+        }
         let digest =
             sha2::Sha256::digest(format!("{container:?}{network}{:?}", self.reveal).as_bytes());
         digest
@@ -744,7 +762,7 @@ impl Spec {
     }
 
     /// Returns the image as the engine is told it.
-    pub(super) fn image(&self) -> &str {
+    pub fn image(&self) -> &str {
         &self.container.image
     }
 

@@ -6,6 +6,12 @@ use serde::Serialize;
 
 use super::message::Data;
 
+/// Where a sandbox has the caches of its project's package managers, each in a folder of its name.
+pub const CACHE_FOLDER: &str = "/run/podbay/cache";
+
+/// The folder of a cache that the sandbox's user owns; the volume's own is root's.
+pub const CACHE_OWNED: &str = "data";
+
 /// Where every sandbox and the gateway have the volume that the gateway's socket is in.
 pub const EGRESS_FOLDER: &str = "/run/podbay/egress";
 

@@ -35,6 +35,8 @@ pub use background::RanInBackground;
 // A new call has one line for this, in its folder.
 pub use call::*;
 pub use egress::BLOCKED;
+pub use egress::CACHE_FOLDER;
+pub use egress::CACHE_OWNED;
 pub use egress::EGRESS_FOLDER;
 pub use egress::EGRESS_SOCKET;
 pub use egress::EgressAccess;

@@ -20,6 +20,7 @@ pub use options::NetworkMode;
 pub use options::NetworkOptions;
 pub use options::NetworkPlan;
 pub use options::rules_of;
+pub use options::written_rule;
 pub use presets::Preset;
 pub use presets::presets;
 pub use presets::presets_for;

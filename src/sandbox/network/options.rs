@@ -180,6 +180,11 @@ pub fn rules_of(text: &str, effect: EgressEffect) -> Result<Vec<EgressRule>, Str
     preset.hosts.iter().map(|host| parse(host)).collect()
 }
 
+/// Writes a rule the way settings have it.
+pub fn written_rule(rule: &EgressRule) -> String {
+    written::write(rule)
+}
+
 fn name_server(text: &str) -> Option<SocketAddr> {
     text.parse()
         .ok()
