@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Place;
 use super::holes;
+use super::install;
 use super::network;
 use super::record::Recorder;
 use podbay_config::Answers;
@@ -257,12 +258,15 @@ impl Bench {
             return Err(Error::Sandbox(sandbox::Error::Strict { problem }));
         }
         // What we build ourselves is known.
-        if name == sandbox::DEFAULT_IMAGE {
-            return Ok(spec.for_users(&ImageUsers::of_workspace()));
-        }
-        spec.fit_to_image(engine, &image, &self.state.images(), progress, cancel)
-            .await
-            .map_err(Error::Sandbox)
+        let spec = if name == sandbox::DEFAULT_IMAGE {
+            spec.for_users(&ImageUsers::of_workspace())
+        } else {
+            spec.fit_to_image(engine, &image, &self.state.images(), progress, cancel)
+                .await
+                .map_err(Error::Sandbox)?
+        };
+        let caches = install::caches_of(engine, self.project()?, &self.config, cancel).await?;
+        Ok(spec.with_caches(caches))
     }
 
     pub(super) fn provision(&self, progress: &ProgressSink) -> Result<Provision, Error> {

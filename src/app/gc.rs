@@ -34,7 +34,7 @@ pub struct Also {
 }
 
 /// Removes what nobody will come back for: containers whose controller has ended, guest volumes of
-/// other builds, and what is to go `also`.
+/// other builds, caches of projects that are not there any more, and what is to go `also`.
 #[boxed]
 pub async fn gc(
     config: &Config,
@@ -58,13 +58,17 @@ pub async fn gc(
             left: swept.failed,
         });
     }
+    let caches = sandbox::abandoned_caches(&engine, cancel)
+        .await
+        .map_err(Error::Engine)?;
     let mut abandoned = sandbox::abandoned(&engine, cancel)
         .await
         .map_err(Error::Engine)?;
     let mut left_git = sandbox::git::left(&engine, cancel)
         .await
         .map_err(Error::Engine)?;
-    let mut wanted = Vec::new();
+    // What was downloaded can be downloaded again.
+    let mut wanted: Vec<String> = caches.into_iter().map(|cache| cache.volume).collect();
     if also.snapshots {
         wanted.extend(
             std::mem::take(&mut abandoned)

@@ -119,7 +119,7 @@ pub(super) fn presets_note(names: &[&str]) -> Option<String> {
         .collect();
     (!list.is_empty()).then(|| {
         format!(
-            "commands reach no host; this project may need {}: `--allow-host` lets a preset through, or below `[network]` in \
+            "commands reach no host; this project may need {}: `podbay install` gets its dependencies once, `--allow-host` lets a preset through, or below `[network]` in \
              ~/.config/podbay/config.toml `allow = [{}]`",
             list.join(", "),
             rules.join(", ")

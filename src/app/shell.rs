@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_recursion::async_recursion as boxed;
+use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Front;
@@ -10,9 +11,9 @@ use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
 use super::call::take;
+use podbay_event::Seconds;
 use podbay_policy::Action;
 use podbay_policy::Approved;
-use podbay_sandbox as sandbox;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::link::CallInput;
@@ -31,7 +32,7 @@ use podbay_wire::message::Stream;
 
 /// How long a command may take to end after it was asked to, beyond its own time for that: a
 /// sandbox that lives needs far less.
-const ENDING: Duration = Duration::from_secs(5);
+pub(super) const ENDING: Duration = Duration::from_secs(5);
 
 /// The exit code of a command that ran too long.
 const TIMED_OUT: u8 = 124;
@@ -41,12 +42,15 @@ const RECORDED: usize = 1024;
 
 /// A shell, or one command, that a user runs in the sandbox.
 pub struct Shell {
-    open: OpenCall,
+    program: Program,
     grace: Duration,
     sandbox: Sandbox,
     lock: Option<Lock>,
     record: CommandRecord,
 }
+
+/// A program that a user has started in a sandbox.
+pub(super) struct Program(OpenCall);
 
 /// What comes out of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,66 +131,48 @@ pub async fn shell(place: &Place, command: ShellCommand, front: &Front) -> Resul
         bench.ground_text(),
         &words.join(" "),
     );
-    // The user's own hand on their own sandbox is its approval.
-    let approved = Approved::by_hand(Exec {
-        argv: command.argv.into_iter().map(BytesPath::from).collect(),
-        working_directory: command.directory.map(BytesPath::from),
-        environment: command.environment,
-        terminal: command.terminal.map(|(rows, columns, kind)| Terminal {
-            rows,
-            columns,
-            kind,
-        }),
-        timeout_ms: command.timeout.map(|limit| limit.as_millis() as u64),
-        grace_ms: place.config.sandbox.grace.get() * 1000,
-    });
-    let grace = place.config.sandbox.grace.duration();
-    let call = match approved.into_inner() {
-        Action::Box(call) => call,
-        Action::Host(_) => unreachable!("a command of the user's is a call in the sandbox"),
-    };
-    let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
-    match link.open(call) {
-        Ok(open) => Ok(Shell {
-            open,
-            grace,
+    let grace = place.config.sandbox.grace;
+    match Program::start(&sandbox, command, grace, cancel).await {
+        Ok(program) => Ok(Shell {
+            program,
+            grace: grace.duration(),
             sandbox,
             lock,
             record,
         }),
         Err(error) => {
             sandbox.close().await;
-            Err(Error::Sandbox(sandbox::Error::Link(error)))
+            Err(error)
         }
     }
 }
 
 impl Shell {
     pub fn input(&self) -> ShellInput {
-        ShellInput(self.open.input_handle())
+        ShellInput(self.program.0.input_handle())
     }
 
     pub fn resize(&self, rows: u16, columns: u16) {
-        self.open.resize(rows, columns);
+        self.program.0.resize(rows, columns);
     }
 
     /// Asks the command to end. Returns how long that may take: from a sandbox that has said
     /// nothing by then nothing more will come.
     pub fn cancel(&self) -> Duration {
-        self.open.cancel();
+        self.program.cancel();
         self.grace + ENDING
     }
 
     /// Asks once more, without patience.
     pub fn hurry(&self) -> Duration {
-        self.open.cancel();
+        self.program.cancel();
         ENDING
     }
 
     /// Waits for what comes next. After `Ended` or `Failed` nothing comes.
     #[boxed]
     pub async fn recv(&mut self) -> ShellUpdate {
-        let update = self.next_update().await;
+        let update = self.program.recv().await;
         match &update {
             ShellUpdate::Ended { code, .. } => self.record.end(*code),
             ShellUpdate::Failed { .. } => self.record.end(super::exit_code::SHELL_FAILED),
@@ -195,15 +181,63 @@ impl Shell {
         update
     }
 
-    async fn next_update(&mut self) -> ShellUpdate {
-        match self.open.recv().await {
+    /// Ends the sandbox.
+    #[boxed]
+    pub async fn close(self) {
+        drop(self.program);
+        self.sandbox.close().await;
+        if let Some(lock) = self.lock {
+            lock.release();
+        }
+    }
+}
+
+impl Program {
+    /// Starts one. The user's own hand on their own sandbox is its approval.
+    #[boxed]
+    pub(super) async fn start(
+        sandbox: &Sandbox,
+        command: ShellCommand,
+        grace: Seconds,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
+        let approved = Approved::by_hand(Exec {
+            argv: command.argv.into_iter().map(BytesPath::from).collect(),
+            working_directory: command.directory.map(BytesPath::from),
+            environment: command.environment,
+            terminal: command.terminal.map(|(rows, columns, kind)| Terminal {
+                rows,
+                columns,
+                kind,
+            }),
+            timeout_ms: command.timeout.map(|limit| limit.as_millis() as u64),
+            grace_ms: grace.get() * 1000,
+        });
+        let call = match approved.into_inner() {
+            Action::Box(call) => call,
+            Action::Host(_) => unreachable!("a command of the user's is a call in the sandbox"),
+        };
+        let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
+        link.open(call)
+            .map(Self)
+            .map_err(|error| Error::Sandbox(podbay_sandbox::Error::Link(error)))
+    }
+
+    /// Asks it to end.
+    pub(super) fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// Waits for what comes next. After `Ended` or `Failed` nothing comes.
+    pub(super) async fn recv(&mut self) -> ShellUpdate {
+        match self.0.recv().await {
             Some(CallUpdate::Chunk {
                 stream: Stream::Stderr,
                 data,
             }) => ShellUpdate::Stderr(data),
             // What the user starts themselves goes through no gate, so that nobody asks.
             Some(CallUpdate::Asked { question, .. }) => {
-                self.open.answer(question, false);
+                self.0.answer(question, false);
                 ShellUpdate::Stdout(Vec::new())
             }
             Some(CallUpdate::Chunk { data, .. }) => ShellUpdate::Stdout(data),
@@ -254,16 +288,6 @@ impl Shell {
             None => ShellUpdate::Failed {
                 problem: "the sandbox ended".to_owned(),
             },
-        }
-    }
-
-    /// Ends the sandbox.
-    #[boxed]
-    pub async fn close(self) {
-        drop(self.open);
-        self.sandbox.close().await;
-        if let Some(lock) = self.lock {
-            lock.release();
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
 
+use super::cache::CacheCommand;
 use super::completions::CompleteArgs;
 use super::completions::CompletionsArgs;
 use super::completions::ManArgs;
@@ -56,6 +57,12 @@ pub(super) enum Command {
     Call(CallArgs),
     /// Open a shell, or run one command, in the sandbox; what it changes is changed in place
     Sh(ShArgs),
+    /// Install the project's dependencies into caches of its own: registries alone are reached, and
+    /// only until it ends
+    Install(InstallArgs),
+    /// List or remove what installations have left
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Start the project's sandbox, in which changes are made in place, and the model server, and
     /// leave them running
     Up(UpArgs),
@@ -520,6 +527,21 @@ pub(super) struct ShArgs {
     /// Command and its arguments; without one a shell is opened
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InstallArgs {
+    /// Package managers, such as pip or npm, or `setup`; by default those that the project's
+    /// manifests show, and the commands of `[setup]`
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Run the commands of `[setup]` also if they ran before with this image and these lock files
+    #[arg(long)]
+    pub(super) again: bool,
+    #[command(flatten)]
+    pub(super) format: FormatFlags,
+    #[command(flatten)]
+    pub(super) place: PlaceFlags,
 }
 
 #[derive(Debug, Args)]

@@ -14,7 +14,8 @@ pub(super) const GROUPS: [(&str, &[&str]); 3] = [
     (
         "sandbox",
         &[
-            "sh", "call", "up", "down", "status", "logs", "network", "why", "gc",
+            "sh", "call", "install", "cache", "up", "down", "status", "logs", "network", "why",
+            "gc",
         ],
     ),
     (

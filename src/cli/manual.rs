@@ -286,6 +286,55 @@ pub(super) const PAGES: &[Page] = &[
         ]),
     },
     Page {
+        command: "install",
+        text: "Runs the project's package managers in a sandbox of their own, the install phase: it reaches the registries of their presets and \
+               what you allow, and it is over before any session begins. What they get stays in caches of this project, which its other \
+               sandboxes have read-only, so that they need no network.\n\n\
+               Files of the project open no host: a registry that one names is reached if your settings allow it, or with --allow-host. The \
+               commands of `[setup]` come last, once for each image and content of lock files.",
+        examples: &[
+            ("Install what the manifests ask for:", "podbay install"),
+            (
+                "With a registry of your company:",
+                "podbay install --allow-host \"pypi.example.com private\" pip",
+            ),
+            (
+                "In an image that has the package manager:",
+                "podbay install --runtime python",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "cache",
+        text: "Each project has a cache of its own for each package manager, which `podbay install` fills. `podbay gc` removes those of projects \
+               that are not there any more.",
+        examples: &[
+            ("What is there:", "podbay cache list"),
+            ("Begin anew in this project:", "podbay cache rm"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "cache list",
+        text: "Lists the caches of all projects, with what was in them after the last installation.",
+        examples: &[
+            ("What is there:", "podbay cache list"),
+            ("For a script:", "podbay cache list --json"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "cache rm",
+        text: "Removes caches of a project, by default that in the current folder. One that a running sandbox has stays, and that is said.",
+        examples: &[
+            ("All of this project:", "podbay cache rm"),
+            ("One of them:", "podbay cache rm pip"),
+            ("All of all projects:", "podbay cache rm --all"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "images",
         text: "Podbay's own images are built on this machine, from files that the program carries, on a Debian that is pulled or, where no \
                registry answers, made from Debian's archive.",

@@ -8,6 +8,7 @@ mod args;
 mod attack;
 mod brief;
 mod bundle;
+mod cache;
 mod call;
 mod chat;
 mod commands;
@@ -30,6 +31,7 @@ mod history;
 mod id_completions;
 mod images;
 mod init;
+mod install;
 mod later;
 mod log;
 mod manual;
@@ -120,6 +122,8 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Run(args)) => run::run(args).await,
         Some(Command::Call(args)) => Box::pin(call::call(args)).await,
         Some(Command::Sh(args)) => Ok(shell_code(Box::pin(sh::sh(args)).await)),
+        Some(Command::Install(args)) => Box::pin(install::install(args)).await,
+        Some(Command::Cache(command)) => Box::pin(cache::cache(command)).await,
         Some(Command::Up(args)) => Box::pin(environment::up(args)).await,
         Some(Command::Down(flags)) => environment::down(flags).await,
         Some(Command::Status(args)) => Box::pin(environment::status(args)).await,

@@ -5,6 +5,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use podbay_event::NetworkAttempt;
 use podbay_event::json_line;
 
 use super::Options;
@@ -30,6 +31,12 @@ enum Line<'a> {
         project: &'a str,
         /// What it is to do, in words; what looks like a key is masked.
         detail: &'a str,
+    },
+    NetworkAttempted {
+        at: Timestamp,
+        command: &'static str,
+        project: &'a str,
+        attempt: &'a NetworkAttempt,
     },
     CommandEnded {
         at: Timestamp,
@@ -63,6 +70,17 @@ impl CommandRecord {
             detail: &redact(detail),
         });
         record
+    }
+
+    /// Notes that something in its sandbox tried to reach a host.
+    pub fn network(&mut self, attempt: &NetworkAttempt) {
+        let (project, command) = (self.project.clone(), self.command);
+        self.write(&Line::NetworkAttempted {
+            at: Timestamp::now(),
+            command,
+            project: &project,
+            attempt,
+        });
     }
 
     /// Notes how it ended, once.

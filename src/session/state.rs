@@ -28,6 +28,7 @@ impl State {
         "covers",
         "engines",
         "images",
+        "installs",
         "locks",
         "mcp",
         "models",
@@ -103,6 +104,11 @@ impl State {
     /// Images that were checked.
     pub fn images(&self) -> PathBuf {
         self.root.join("images")
+    }
+
+    /// What installations of each project left in its caches.
+    pub fn installs(&self) -> PathBuf {
+        self.root.join("installs")
     }
 
     /// Project settings that the user trusts.

@@ -8,7 +8,7 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 20] = [
     &["status"],
     &["models", "list"],
     &["models", "info", "gpt-9"],
@@ -17,6 +17,9 @@ const COMMANDS: [&[&str]; 17] = [
     &["doctor"],
     &["images", "list"],
     &["mcp", "list"],
+    &["install"],
+    &["cache", "list"],
+    &["cache", "rm"],
     &["review", "list"],
     &["undo", "list"],
     &["config", "list"],

@@ -4,6 +4,7 @@
 mod asked;
 mod clients;
 mod gateway;
+mod install;
 mod names;
 mod outside;
 mod own_machine;

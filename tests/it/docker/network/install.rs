@@ -1,0 +1,580 @@
+//! The install phase: what it reaches, what it leaves, and who gets that.
+
+use std::io::Write;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::test_box::TestBox;
+use super::super::test_box::alone_with_gc;
+use super::super::test_box::build_image;
+use super::super::test_box::docker;
+use super::outside::Files;
+use super::outside::Outside;
+use super::outside::Server;
+use crate::support::test_env::Done;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+
+const WHEEL: &str = "greeting-1.0-py3-none-any.whl";
+
+/// Returns a wheel with a module and a program.
+fn wheel() -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    for (name, content) in [
+        (
+            "greeting.py",
+            "WORDS = 'from a wheel'\ndef main():\n    print('as a program')\n",
+        ),
+        (
+            "greeting-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n",
+        ),
+        (
+            "greeting-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        ),
+        (
+            "greeting-1.0.dist-info/entry_points.txt",
+            "[console_scripts]\ngreet = greeting:main\n",
+        ),
+        (
+            "greeting-1.0.dist-info/RECORD",
+            "greeting.py,,\ngreeting-1.0.dist-info/METADATA,,\ngreeting-1.0.dist-info/WHEEL,,\n\
+             greeting-1.0.dist-info/entry_points.txt,,\ngreeting-1.0.dist-info/RECORD,,\n",
+        ),
+    ] {
+        zip.start_file(name, options).expect("begun");
+        zip.write_all(content.as_bytes()).expect("written");
+    }
+    zip.finish().expect("a zip").into_inner()
+}
+
+/// An index with that wheel, and a project that requires it.
+struct Index {
+    outside: Outside,
+    server: Server,
+}
+
+impl Index {
+    fn new() -> Self {
+        let outside = Outside::new();
+        let link = format!("<a href=\"/{WHEEL}\">{WHEEL}</a>").into_bytes();
+        let server = outside.serve(Files::from([
+            ("/simple/greeting/".to_owned(), link),
+            (format!("/{WHEEL}"), wheel()),
+            ("/page".to_owned(), b"a page".to_vec()),
+        ]));
+        Self { outside, server }
+    }
+
+    fn place(&self) -> String {
+        format!("index.example:{}", self.server.port)
+    }
+
+    fn rule(&self) -> String {
+        format!("{} private", self.place())
+    }
+
+    /// Has the project require the wheel, from this index.
+    fn requires(&self, env: &TestBox) {
+        env.write(
+            "requirements.txt",
+            format!(
+                "--index-url http://{}/simple\n--trusted-host index.example\ngreeting==1.0\n",
+                self.place()
+            ),
+        );
+    }
+}
+
+fn install(env: &TestBox, arguments: &[&str]) -> Done {
+    let all = [&["install", "--runtime", "python"], arguments].concat();
+    start(&mut env.here(&all)).wait_within(Duration::from_secs(180))
+}
+
+fn sh(env: &TestBox, command: &str) -> Done {
+    run(&mut env.here(&["sh", "--runtime", "python", "--", "sh", "-c", command]))
+}
+
+/// Returns a command of commands that takes the project's folder at its end.
+fn in_project(env: &TestBox, arguments: &[&str]) -> Command {
+    let mut command = env.podbay(arguments);
+    command.arg("-C").arg(env.project());
+    command
+}
+
+fn caches(env: &TestBox) -> Vec<String> {
+    let project = format!("label=dev.podbay.project={}", env.key());
+    let role = "label=dev.podbay.role=cache";
+    let listed = docker(&[
+        "volume", "ls", "--quiet", "--filter", &project, "--filter", role,
+    ]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+/// Takes a minute where the image with pip has to be built first.
+#[test]
+fn what_an_install_phase_gets_later_sessions_use_without_a_network() {
+    let Some(env) = TestBox::new() else { return };
+    build_image(&env, "podbay/python").expect(0);
+    let index = Index::new();
+    index.outside.tell(&env, "");
+    index.requires(&env);
+    let installed = install(&env, &["--allow-host", &index.rule()]).expect(0);
+    assert!(
+        installed.text().starts_with("pip done in ")
+            && installed.text().contains("its cache holds"),
+        "{} {}",
+        installed.text(),
+        installed.stderr
+    );
+    env.assert_no_container();
+    let n_requests = index.server.requests().len();
+    assert!(n_requests > 0);
+    let used = "python3 -c 'import greeting; print(greeting.WORDS)'; greet; \
+                cd /run/podbay/cache/pip/data && touch site-*/greeting.py 2>&1 | grep -o 'Read-only file system'; \
+                rm -rf /run/podbay/cache/pip/data/site-* 2>/dev/null; python3 -c 'import greeting'";
+    let second = sh(&env, used);
+    assert_eq!(
+        second.text(),
+        "from a wheel\nas a program\nRead-only file system\n",
+        "{}",
+        second.stderr
+    );
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    assert_eq!(index.server.requests().len(), n_requests);
+    // What it reached is on disk.
+    let log = std::fs::read_to_string(env.state().join("events.jsonl")).expect("a log");
+    let noted = log.lines().any(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        line["type"] == "network_attempted"
+            && line["command"] == "install"
+            && line["attempt"]["host"] == "index.example"
+            && line["attempt"]["allowed"] == true
+    });
+    assert!(noted, "{log}");
+    // It is wanted as long as its project is there, and goes where the user says so.
+    let listed = run(&mut env.podbay(&["cache", "list", "--json"])).json();
+    let own = listed["caches"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|cache| cache["volume"] == caches(&env)[0].as_str())
+        .expect("it is listed");
+    assert!(own["name"] == "pip" && own["bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+    let turn = alone_with_gc();
+    run(&mut env.podbay(&["gc"])).expect(0);
+    drop(turn);
+    assert_eq!(caches(&env).len(), 1);
+    let removed = run(&mut in_project(&env, &["cache", "rm", "--json"])).json();
+    assert_eq!(removed["removed"][0]["name"], "pip", "{removed}");
+    assert!(caches(&env).is_empty());
+    let gone = sh(
+        &env,
+        "python3 -c 'import greeting'; ls -d /run/podbay/cache",
+    );
+    assert!(
+        gone.code != 0 && gone.text().is_empty() && gone.stderr.contains("ModuleNotFoundError"),
+        "{} {}",
+        gone.text(),
+        gone.stderr
+    );
+}
+
+#[test]
+fn a_project_has_no_way_to_the_cache_of_another_one() {
+    let (Some(one), Some(other)) = (TestBox::new(), TestBox::new()) else {
+        return;
+    };
+    build_image(&one, "podbay/python").expect(0);
+    let index = Index::new();
+    for env in [&one, &other] {
+        index.outside.tell(env, "");
+        index.requires(env);
+    }
+    install(&one, &["--allow-host", &index.rule()]).expect(0);
+    let import = "python3 -c 'import greeting; print(greeting.WORDS)'";
+    // The same requirement, image and user.
+    let without = sh(&other, import);
+    assert!(
+        without.code != 0 && without.stderr.contains("ModuleNotFoundError"),
+        "{} {}",
+        without.text(),
+        without.stderr
+    );
+    // And where the other one has a cache, it is its own, in the install phase too.
+    let failed = install(&other, &[]);
+    assert_eq!(failed.code, 1, "{} {}", failed.text(), failed.stderr);
+    assert!(caches(&other).len() == 1 && caches(&one) != caches(&other));
+    let seen = sh(
+        &other,
+        "ls /run/podbay/cache /run/podbay/cache/pip/data; ls -d /run/podbay/cache/pip/data/site-*/greeting.py",
+    );
+    assert!(!seen.text().contains("greeting"), "{}", seen.text());
+    assert_eq!(sh(&one, import).text(), "from a wheel\n");
+    let removed = run(&mut in_project(&other, &["cache", "rm", "--json"])).json();
+    assert_eq!(removed["removed"].as_array().map(Vec::len), Some(1));
+    assert_eq!(caches(&one).len(), 1);
+}
+
+/// The code of packages runs in the install phase; a command of `[setup]` stands for it.
+#[test]
+fn the_install_phase_reaches_hosts_of_the_list_alone() {
+    let Some(env) = TestBox::new() else { return };
+    build_image(&env, "podbay/python").expect(0);
+    let index = Index::new();
+    let page = |host: &str| {
+        format!(
+            "curl --silent --show-error --fail http://{host}:{}/page",
+            index.server.port
+        )
+    };
+    let settings = format!(
+        "allow = [\"other.example:{} private\"]\n[setup]\ncommands = [{:?}, {:?}]",
+        index.server.port,
+        page("index.example"),
+        page("other.example")
+    );
+    index.outside.tell(&env, &settings);
+    index.requires(&env);
+    let done = install(&env, &["--json", "--allow-host", &index.rule()]);
+    let report = done.json();
+    let outcomes: Vec<&str> = report["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .filter_map(|step| step["outcome"].as_str())
+        .collect();
+    assert_eq!(outcomes, ["done", "done", "failed"], "{report}");
+    assert_eq!(done.code, 1);
+    // A rule of the settings that no file of the project needs is none of this phase.
+    let hosts = report["hosts"].to_string();
+    assert!(
+        hosts.contains("index.example")
+            && hosts.contains("pypi.org")
+            && !hosts.contains("other.example"),
+        "{hosts}"
+    );
+    assert_eq!(
+        report["network"]["denied"][0],
+        format!("other.example:{}", index.server.port),
+        "{report}"
+    );
+    assert!(
+        !index
+            .outside
+            .asked()
+            .iter()
+            .any(|name| name == "other.example"),
+        "{:?}",
+        index.outside.asked()
+    );
+    // The rule is there all the same, where it is meant for.
+    let allowed = sh(&env, &page("other.example"));
+    assert_eq!(allowed.text(), "a page", "{}", allowed.stderr);
+}
+
+#[test]
+fn a_project_adds_no_host_and_no_command_until_it_is_trusted() {
+    let Some(env) = TestBox::new() else { return };
+    build_image(&env, "podbay/python").expect(0);
+    let index = Index::new();
+    index.outside.tell(&env, "");
+    index.requires(&env);
+    env.write(
+        ".podbay/config.toml",
+        format!(
+            "[network]\nallow = [\"{}\"]\n[setup]\ncommands = [\"touch ran\"]\n",
+            index.rule()
+        ),
+    );
+    let refused = install(&env, &[]);
+    assert_eq!(refused.code, 1, "{} {}", refused.text(), refused.stderr);
+    for words in [
+        "`network.allow` is ignored",
+        "`setup.commands` is ignored",
+        &format!(
+            "requirements.txt names {}, which the install phase does not reach",
+            index.place()
+        ),
+        "index.example",
+    ] {
+        assert!(
+            refused.stderr.contains(words),
+            "{words}: {}",
+            refused.stderr
+        );
+    }
+    assert!(!env.path("ran").exists() && index.server.requests().is_empty());
+    assert!(
+        index
+            .outside
+            .asked()
+            .iter()
+            .all(|name| name != "index.example")
+    );
+    run(&mut in_project(&env, &["config", "trust", "--yes"])).expect(0);
+    let trusted = install(&env, &[]).expect(0);
+    assert!(env.path("ran").exists(), "{}", trusted.stderr);
+    assert!(!index.server.requests().is_empty());
+}
+
+#[test]
+fn setup_commands_run_once_for_an_image_and_its_lock_files() {
+    let Some(env) = TestBox::new() else { return };
+    Outside::new().tell(
+        &env,
+        "[setup]\ncommands = [\"echo x >>runs\", \"mkdir -p $PODBAY_SETUP/bin && echo 'echo set up' >$PODBAY_SETUP/bin/tool && chmod +x $PODBAY_SETUP/bin/tool\"]",
+    );
+    env.write("go.mod", "module a\n");
+    let setup = |more: &[&str]| {
+        let all = [&["install", "setup"], more].concat();
+        run(&mut env.here(&all)).expect(0)
+    };
+    let runs = || env.read("runs").lines().count();
+    setup(&[]);
+    assert_eq!(runs(), 1);
+    assert_eq!(
+        run(&mut env.here(&["sh", "--", "sh", "-c", "tool"])).text(),
+        "set up\n"
+    );
+    assert_eq!(setup(&[]).text().matches("ran before").count(), 2);
+    assert_eq!(runs(), 1);
+    env.write("go.mod", "module b\n");
+    setup(&[]);
+    assert_eq!(runs(), 2);
+    setup(&["--again"]);
+    assert_eq!(runs(), 3);
+    // Without what they left they have not run.
+    run(&mut in_project(&env, &["cache", "rm", "setup"])).expect(0);
+    setup(&[]);
+    assert_eq!(runs(), 4);
+}
+
+#[test]
+fn a_cache_that_grows_beyond_its_bound_is_removed() {
+    let Some(env) = TestBox::new() else { return };
+    let fill = "[setup]\ncommands = [\"head -c 3000000 /dev/zero >$PODBAY_SETUP/large\"]";
+    Outside::new().tell(&env, &format!("{fill}\ncache_size = \"1MiB\""));
+    let large = run(&mut env.here(&["install"]));
+    assert_eq!(large.code, 1, "{}", large.stderr);
+    assert!(
+        large
+            .text()
+            .contains("more than the 1.0 MiB of `setup.cache_size`"),
+        "{}",
+        large.text()
+    );
+    assert!(caches(&env).is_empty());
+    Outside::new().tell(&env, fill);
+    run(&mut env.here(&["install"])).expect(0);
+    assert_eq!(caches(&env).len(), 1);
+}
+
+#[test]
+fn what_an_install_phase_writes_to_a_cache_counts_as_the_sessions() {
+    let Some(env) = TestBox::new() else { return };
+    let fill = |disk: &str| {
+        let settings = format!(
+            "[sandbox]\ndisk = \"{disk}\"\n[setup]\ncommands = [\"head -c 300000000 /dev/zero >$PODBAY_SETUP/large; rm $PODBAY_SETUP/large\"]"
+        );
+        Outside::new().tell(&env, &settings);
+        run(&mut env.here(&["install", "--again"]))
+    };
+    let stopped = fill("20MiB");
+    assert!(
+        stopped.code == 1
+            && stopped.text().contains("setup `head")
+            && stopped.text().contains("20"),
+        "{} {}",
+        stopped.text(),
+        stopped.stderr
+    );
+    fill("2GiB").expect(0);
+}
+
+#[test]
+fn the_caches_of_a_project_that_is_gone_are_collected() {
+    let (Some(gone), Some(there)) = (TestBox::new(), TestBox::new()) else {
+        return;
+    };
+    for env in [&gone, &there] {
+        Outside::new().tell(env, "[setup]\ncommands = [\"true\"]");
+        run(&mut env.here(&["install"])).expect(0);
+    }
+    let (of_gone, of_there) = (caches(&gone), caches(&there));
+    assert!(of_gone.len() == 1 && of_there.len() == 1);
+    std::fs::rename(gone.project(), gone.beside("elsewhere")).expect("moved");
+    let turn = alone_with_gc();
+    let collected = run(&mut there.podbay(&["gc"])).expect(0);
+    drop(turn);
+    assert!(
+        collected.text().contains(&of_gone[0]) && !collected.text().contains(&of_there[0]),
+        "{}",
+        collected.text()
+    );
+    assert_eq!(caches(&there), of_there);
+    std::fs::rename(gone.beside("elsewhere"), gone.project()).expect("moved back");
+}
+
+#[test]
+fn without_a_network_an_install_says_why_and_what_to_do() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("requirements.txt", "greeting\n");
+    let none = run(&mut env.here(&["install", "--network", "none"])).expect(2);
+    assert!(
+        none.stderr
+            .contains("`network.mode` is `none`, and dependencies come from registries")
+            && none.stderr.contains("podbay install --network allowlist"),
+        "{}",
+        none.stderr
+    );
+    let offline = run(env.here(&["install"]).env("PODBAY_OFFLINE", "true")).expect(2);
+    assert!(
+        offline.stderr.contains("`offline` is set")
+            && offline.stderr.contains("PODBAY_OFFLINE=false"),
+        "{}",
+        offline.stderr
+    );
+    assert!(caches(&env).is_empty());
+}
+
+/// The workspace has Python, and no pip.
+#[test]
+fn an_image_without_the_package_manager_is_said_with_one_that_has_it() {
+    let Some(env) = TestBox::new() else { return };
+    Outside::new().tell(&env, "");
+    env.write("requirements.txt", "greeting\n");
+    let without = run(&mut env.here(&["install"])).expect(1);
+    assert!(
+        without.text().contains("pip failed: the image has no pip")
+            && without.text().contains("`--runtime python` has it"),
+        "{} {}",
+        without.text(),
+        without.stderr
+    );
+}
+
+/// Returns a gzipped archive of files.
+fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+    let compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut archive = tar::Builder::new(compressed);
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(content.len() as u64);
+        archive
+            .append_data(&mut header, name, content.as_bytes())
+            .expect("packed");
+    }
+    archive
+        .into_inner()
+        .and_then(flate2::write::GzEncoder::finish)
+        .expect("compressed")
+}
+
+/// Has an installation of a runtime's image fill the cache, and a session without a network use it.
+#[track_caller]
+fn installs_and_uses(env: &TestBox, runtime: &str, index: &Server, rule: &str, command: &str) {
+    build_image(env, &format!("podbay/{runtime}")).expect(0);
+    let all = ["install", "--runtime", runtime, "--allow-host", rule];
+    let installed = start(&mut env.here(&all)).wait_within(Duration::from_secs(180));
+    assert_eq!(
+        installed.code,
+        0,
+        "{} {}",
+        installed.text(),
+        installed.stderr
+    );
+    let n_requests = index.requests().len();
+    let used = ["sh", "--runtime", runtime, "--", "sh", "-c", command];
+    let used = start(&mut env.here(&used)).wait_within(Duration::from_secs(180));
+    assert_eq!(used.text(), "from a registry\n", "{}", used.stderr);
+    assert!(n_requests > 0 && index.requests().len() == n_requests);
+}
+
+/// Takes minutes where the image with cargo has to be built first.
+#[test]
+fn cargo_builds_without_a_network_what_an_install_phase_fetched() {
+    use sha2::Digest;
+    let Some(env) = TestBox::new() else { return };
+    let outside = Outside::new();
+    outside.tell(&env, "");
+    let package = archive(&[
+        (
+            "greeting-1.0.0/Cargo.toml",
+            "[package]\nname = \"greeting\"\nversion = \"1.0.0\"\nedition = \"2021\"\n",
+        ),
+        (
+            "greeting-1.0.0/src/lib.rs",
+            "pub const WORDS: &str = \"from a registry\";\n",
+        ),
+    ]);
+    let hash: String = sha2::Sha256::digest(&package)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let entry = format!(
+        "{{\"name\":\"greeting\",\"vers\":\"1.0.0\",\"deps\":[],\"cksum\":\"{hash}\",\"features\":{{}},\"yanked\":false}}\n"
+    );
+    // Its port is known once it serves, and `config.json` names that: a host of its own.
+    let crates = outside.serve(Files::from([(
+        "/greeting/1.0.0/download".to_owned(),
+        package,
+    )]));
+    let config = format!("{{\"dl\":\"http://crates.example:{}\"}}", crates.port);
+    let index = outside.serve(Files::from([
+        ("/index/config.json".to_owned(), config.into_bytes()),
+        ("/index/gr/ee/greeting".to_owned(), entry.into_bytes()),
+    ]));
+    env.write(
+        ".cargo/config.toml",
+        format!(
+            "[registries.local]\nindex = \"sparse+http://crates.example:{}/index/\"\n",
+            index.port
+        ),
+    );
+    env.write(
+        "Cargo.toml",
+        "[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ngreeting = { version = \"1\", registry = \"local\" }\n",
+    );
+    env.write(
+        "src/main.rs",
+        "fn main() { println!(\"{}\", greeting::WORDS) }\n",
+    );
+    let rule = format!("crates.example:{},{} private", index.port, crates.port);
+    installs_and_uses(&env, "rust", &index, &rule, "cargo run --quiet");
+}
+
+/// Takes minutes where the image with npm has to be built first.
+#[test]
+fn node_uses_without_a_network_what_an_install_phase_got_by_npm() {
+    let Some(env) = TestBox::new() else { return };
+    let outside = Outside::new();
+    outside.tell(&env, "");
+    let package = archive(&[
+        (
+            "package/package.json",
+            "{\"name\": \"greeting\", \"version\": \"1.0.0\"}",
+        ),
+        ("package/index.js", "module.exports = 'from a registry';\n"),
+    ]);
+    let index = outside.serve(Files::from([("/greeting.tgz".to_owned(), package)]));
+    let lock = format!(
+        "{{\"name\": \"a\", \"version\": \"1.0.0\", \"lockfileVersion\": 3, \"requires\": true, \"packages\": {{\
+         \"\": {{\"name\": \"a\", \"version\": \"1.0.0\", \"dependencies\": {{\"greeting\": \"1.0.0\"}}}},\
+         \"node_modules/greeting\": {{\"version\": \"1.0.0\", \"resolved\": \"http://npm.example:{}/greeting.tgz\"}}}}}}",
+        index.port
+    );
+    env.write(
+        "package.json",
+        "{\"name\": \"a\", \"version\": \"1.0.0\", \"dependencies\": {\"greeting\": \"1.0.0\"}}",
+    );
+    env.write("package-lock.json", lock);
+    let rule = format!("npm.example:{} private", index.port);
+    let command = "node -e \"console.log(require('greeting'))\"";
+    installs_and_uses(&env, "node", &index, &rule, command);
+}
