@@ -19,7 +19,8 @@ const SIGNS: [&str; 14] = [
     "(from versions: none)",
 ];
 
-const REASON: &str = "the sandbox has no network: use what is installed or lies in the project, or say in your answer what is missing";
+const REASON: &str = "the sandbox has no network: use what is installed or lies in the project, or say in your answer what is missing; dependencies of \
+                      the project are installed by its user with `podbay install`";
 
 /// Looks at what a command printed that failed.
 pub(super) fn hint(printed: &str) -> Option<&'static str> {
