@@ -162,9 +162,9 @@ pub(crate) fn read_below(folder: &UntrustedFolder, top: &[u8]) -> Result<Refs, F
 }
 
 /// Writes references as a `packed-refs` file. Peeled tags are left out, so that git resolves them
-/// itself.
+/// itself, and so is the first line: GitPython refuses one that does not promise them.
 pub(crate) fn packed_text(bound: &BTreeMap<BytesPath, String>) -> Vec<u8> {
-    let mut text = b"# pack-refs with: sorted \n".to_vec();
+    let mut text = Vec::new();
     for (name, object) in bound {
         text.extend_from_slice(object.as_bytes());
         text.push(b' ');
@@ -217,6 +217,13 @@ mod tests {
 
     const ONE: &str = "1111111111111111111111111111111111111111";
     const TWO: &str = "2222222222222222222222222222222222222222";
+
+    #[test]
+    fn a_packed_file_is_written_without_a_header() {
+        let name = BytesPath::from("refs/heads/main");
+        let text = packed_text(&BTreeMap::from([(name, ONE.to_owned())]));
+        assert_eq!(text, format!("{ONE} refs/heads/main\n").into_bytes());
+    }
 
     #[test]
     fn reference_names_are_those_that_git_allows() {
