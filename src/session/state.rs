@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its subfolders.
-    pub const FOLDERS: [&str; 12] = [
+    pub const FOLDERS: [&str; 13] = [
         "sessions",
         "answers",
         "aside",

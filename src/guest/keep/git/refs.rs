@@ -162,7 +162,7 @@ pub(crate) fn read_below(folder: &UntrustedFolder, top: &[u8]) -> Result<Refs, F
 }
 
 /// Writes references as a `packed-refs` file. Peeled tags are left out, so that git resolves them
-/// itself, and so is the first line: GitPython refuses one that does not promise them.
+/// itself, and so is the first line: `GitPython` refuses one that does not promise them.
 pub(crate) fn packed_text(bound: &BTreeMap<BytesPath, String>) -> Vec<u8> {
     let mut text = Vec::new();
     for (name, object) in bound {
