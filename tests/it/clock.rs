@@ -72,8 +72,8 @@ const READERS: &[(&str, usize, &str)] = &[
     ),
     (
         "session/command_record.rs",
-        2,
-        "when a command began and ended, to be read",
+        3,
+        "when a command began, tried a host and ended, to be read",
     ),
 ];
 
