@@ -14,10 +14,12 @@ use podbay_tools::Pipeline;
 use podbay_wire::Call;
 use podbay_wire::Glob;
 use podbay_wire::Output;
+use podbay_wire::ReadFile;
 
 /// Files that are offered for completion at most.
 const MOST_FILES: u32 = 20_000;
 const FILES_WITHIN: Duration = Duration::from_secs(5);
+const BRANCH_WITHIN: Duration = Duration::from_secs(1);
 
 /// The result of a user's command.
 #[derive(Debug)]
@@ -94,6 +96,30 @@ impl Agent {
         }
     }
 
+    /// Returns the branch that the project is on in the sandbox, or where its checkout is detached;
+    /// `None` where it is no repository, or has its git elsewhere.
+    #[boxed]
+    pub async fn branch(&self, cancel: &CancellationToken) -> Option<String> {
+        let call = Call::ReadFile(ReadFile {
+            path: Some(".git/HEAD".into()),
+            offset: 1,
+            limit: 1,
+            max_bytes: 1024,
+            cursor: None,
+            max_files: 1,
+            images: false,
+            protected: false,
+        });
+        let read = self
+            .pipeline
+            .peek(call, Box::new(|_, _| {}), cancel, BRANCH_WITHIN)
+            .await;
+        match read {
+            Ok(Some(Output::Read(read))) => branch_of(&read.files.first()?.text),
+            _ => None,
+        }
+    }
+
     async fn call_for_user(
         &mut self,
         tool: &str,
@@ -114,5 +140,41 @@ impl Agent {
             has_begun: finished.has_begun,
             text: finished.text,
         })
+    }
+}
+
+/// Reads what git writes into `HEAD`.
+fn branch_of(head: &str) -> Option<String> {
+    let head = head.trim();
+    if let Some(name) = head.strip_prefix("ref: ") {
+        return Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
+    }
+    let id = head.get(..12)?;
+    let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| format!("detached at {id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_named_as_git_names_it() {
+        for (head, branch) in [
+            ("ref: refs/heads/main\n", Some("main")),
+            ("ref: refs/heads/fix/a-b\n", Some("fix/a-b")),
+            (
+                "ref: refs/remotes/origin/main",
+                Some("refs/remotes/origin/main"),
+            ),
+            (
+                "0123456789abcdef0123456789abcdef01234567\n",
+                Some("detached at 0123456789ab"),
+            ),
+            ("", None),
+            ("no reference at all", None),
+        ] {
+            assert_eq!(branch_of(head).as_deref(), branch, "{head}");
+        }
     }
 }

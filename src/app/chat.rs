@@ -56,6 +56,8 @@ pub struct Chat {
     came_by_hand: Option<Came>,
     /// The user decides on each turn's changes before they are applied.
     is_reviewed: bool,
+    /// What the project was on after the last turn.
+    branch: Option<String>,
     /// What was named after a message as what may run on the user's machine.
     named: BTreeSet<BytesPath>,
 }
@@ -168,6 +170,7 @@ impl Chat {
                     last_response: String::new(),
                     came_by_hand: None,
                     is_reviewed: false,
+                    branch: None,
                     named: BTreeSet::new(),
                 })
             }
@@ -208,6 +211,10 @@ impl Chat {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
         interrupt.end_turn();
+        if outcome.tool_calls > 0 {
+            // While this turn's sandbox is still there.
+            self.look_for_branch(interrupt).await;
+        }
         // The next record may be long in coming.
         self.seat.recorder.sync();
         self.turns += outcome.turns;
@@ -391,6 +398,19 @@ impl Chat {
     #[boxed]
     pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
         self.seat.agent.fullness(interrupt).await
+    }
+
+    /// Returns the branch that the project was on after the last turn.
+    pub fn branch(&self) -> Option<&str> {
+        self.branch.as_deref()
+    }
+
+    /// Looks again which branch the project is on in the sandbox.
+    #[boxed]
+    pub async fn look_for_branch(&mut self, interrupt: &Interrupt) {
+        if let Some(branch) = self.seat.agent.branch(interrupt.run()).await {
+            self.branch = Some(branch);
+        }
     }
 
     /// Returns the project's files, for completion.

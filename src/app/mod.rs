@@ -182,6 +182,7 @@ pub use shell::shell;
 pub use undo::undo;
 
 pub use podbay_guest::not_watched;
+pub use podbay_sandbox::NetworkMode;
 pub use podbay_sandbox::git::Ended as GitEnded;
 pub use podbay_wire::keep::ApplyOutcome;
 pub use podbay_wire::keep::ChangeKind;

@@ -40,6 +40,7 @@ use podbay_ui::slash;
 use podbay_ui::slash::Line;
 use podbay_ui::text;
 use podbay_ui::tui;
+use podbay_ui::tui::Tui;
 
 const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. A message that begins with a slash has it doubled. Ctrl-C ends the turn and asks whether its changes are kept, twice leaves.\n";
 
@@ -183,7 +184,7 @@ pub(super) async fn begin_with(
         }
         // A turn is stopped as a whole, wherever its changes go.
         interrupt.end_turns();
-        greet(&chat, &face, &interrupt).await;
+        greet(&mut chat, &face, &interrupt).await;
         if place.resume.is_some() && chat.is_planning() {
             face.say("Plan mode is on, as it was: /plan says what became of the plan.\n");
         }
@@ -313,7 +314,7 @@ impl Talk {
     }
 }
 /// Says what there is, once all of it is there.
-async fn greet(chat: &Chat, face: &Face, interrupt: &Interrupt) {
+async fn greet(chat: &mut Chat, face: &Face, interrupt: &Interrupt) {
     let Some(tui) = face.tui() else {
         super::say(&format!(
             "session {}, model {}. {HELP}",
@@ -332,7 +333,15 @@ async fn greet(chat: &Chat, face: &Face, interrupt: &Interrupt) {
     if chat.is_open() {
         tui.say("The last task was interrupted. Tell the agent how to continue.");
     }
+    chat.look_for_branch(interrupt).await;
+    show_branch(chat, tui);
     tui.files(chat.files(interrupt).await);
+}
+
+fn show_branch(chat: &Chat, tui: &Tui) {
+    if let Some(branch) = chat.branch() {
+        tui.branch(branch);
+    }
 }
 
 /// What a chat keeps in mind from one message to the next.
@@ -366,8 +375,9 @@ impl Talk {
         let message = message.as_str();
         let mut decision = KeepOrDrop { face, interrupt };
         let said = chat.say(message, interrupt, &mut decision).await;
-        if face.tui().is_none() {
-            let _ = writeln!(io::stdout());
+        match face.tui() {
+            Some(tui) => show_branch(chat, tui),
+            None => drop(writeln!(io::stdout())),
         }
         let next = self.ended(said, message, chat, face, interrupt).await;
         tell(face, &plan::waits(chat).unwrap_or_default());

@@ -7,6 +7,7 @@ use super::setup::Setup;
 use podbay_app as app;
 use podbay_app::Chat;
 use podbay_app::Interrupt;
+use podbay_app::NetworkMode;
 use podbay_app::Place;
 use podbay_app::Resume;
 use podbay_app::Undo;
@@ -81,11 +82,16 @@ pub(super) fn facts(place: &Place) -> Facts {
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
+    let network = match place.config.network.mode() {
+        NetworkMode::None => "no network",
+        NetworkMode::Allowlist => "allowed hosts",
+        NetworkMode::Open => "open network",
+    };
     Facts {
         project,
         mode: place.mode.as_str().to_owned(),
         model: place.config.llm.model.clone().unwrap_or_default(),
-        limits: format!("{} cores, {}, no network", sandbox.cpus, sandbox.memory),
+        limits: format!("{} cores, {}, {network}", sandbox.cpus, sandbox.memory),
         branch: None,
         has_plan_mode: !app::is_attached(&place.config),
     }

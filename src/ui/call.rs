@@ -22,7 +22,7 @@ const WARNING_CHARS: usize = 1000;
 /// Lines at the end of a result that say how its call ended.
 const ENDING_LINES: usize = 4;
 /// What says most about a call, whatever the tool: the first of these that its arguments have.
-const TELLING: [&str; 12] = [
+const TELLING: [&str; 13] = [
     "command",
     "path",
     "file_path",
@@ -30,6 +30,7 @@ const TELLING: [&str; 12] = [
     "query",
     "url",
     "task",
+    "plan",
     "prompt",
     "question",
     "name",

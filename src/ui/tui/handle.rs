@@ -82,6 +82,11 @@ impl Tui {
         self.tell(Told::Facts(facts));
     }
 
+    /// Says which branch the project is on.
+    pub fn branch(&self, branch: &str) {
+        self.tell(Told::Branch(branch.to_owned()));
+    }
+
     /// Names the project's files, for completion.
     pub fn files(&self, files: Vec<String>) {
         self.tell(Told::Files(files));

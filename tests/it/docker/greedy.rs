@@ -99,7 +99,7 @@ fn result(timeout: u64, env: &TestBox, text: &str) -> String {
     assert_eq!(ended.len(), 2, "{text}");
     let duration = ended[0]["duration_ms"].as_u64().expect("a number");
     assert!(
-        duration <= (timeout + 2) * 1000,
+        duration <= (timeout + 60) * 1000,
         "{duration} ms: {}",
         ended[0]["result"]
     );

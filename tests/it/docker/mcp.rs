@@ -201,7 +201,7 @@ fn a_description_that_has_changed_is_shown_before_a_model_reads_it() {
 fn a_server_that_fails_costs_only_its_own_tools() {
     let Some(env) = TestBox::new() else { return };
     // Its grandchild keeps the standard output open, and it floods its standard error.
-    env.write("gone.sh", "sleep 1000 & head -c 50000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo 'no module named x' >&2; exit 3\n");
+    env.write("gone.sh", "sleep 1000 & head -c 10000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo 'no module named x' >&2; exit 3\n");
     env.write("server.sh", SERVER.replace("DESCRIPTION", "Looks around."));
     let servers = "[mcp.servers.gone]\ncommand = 'sh'\nargs = ['gone.sh']\n[mcp.servers.missing]\ncommand = 'no-such-program'\n[mcp.servers.off]\ncommand = 'sh'\nenabled = false\n";
     let config = settings(&env, &format!("{servers}{SETTINGS}"));

@@ -495,8 +495,8 @@ fn installs_and_uses(env: &TestBox, runtime: &str, index: &Server, rule: &str, c
     assert!(n_requests > 0 && index.requests().len() == n_requests);
 }
 
-/// Takes minutes where the image with cargo has to be built first.
 #[test]
+#[ignore = "just soak: builds an image with cargo from Debian's archive"]
 fn cargo_builds_without_a_network_what_an_install_phase_fetched() {
     use sha2::Digest;
     let Some(env) = TestBox::new() else { return };
@@ -548,8 +548,8 @@ fn cargo_builds_without_a_network_what_an_install_phase_fetched() {
     installs_and_uses(&env, "rust", &index, &rule, "cargo run --quiet");
 }
 
-/// Takes minutes where the image with npm has to be built first.
 #[test]
+#[ignore = "just soak: builds an image with npm from Debian's archive"]
 fn node_uses_without_a_network_what_an_install_phase_got_by_npm() {
     let Some(env) = TestBox::new() else { return };
     let outside = Outside::new();
