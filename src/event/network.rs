@@ -19,6 +19,7 @@ pub struct NetworkAttempt {
     /// Why it came to nothing although it was allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// With those of the attempts since the last that was told.
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub duration_ms: u64,

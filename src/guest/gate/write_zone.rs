@@ -94,7 +94,8 @@ impl WriteZones {
             protected,
         };
         if let Some(relative) = below(path, &self.project) {
-            if protected_name(&BytesPath::from_bytes(relative)).is_some() {
+            let is_protected = protected_name(&BytesPath::from_bytes(relative)).is_some();
+            if is_protected && !is_git_data(relative) {
                 return asked(relative, true);
             }
             let is_folder = makes_folder || there.is_some_and(HeldEntry::is_folder);
@@ -167,6 +168,19 @@ fn below<'path>(path: &'path [u8], folder: &[u8]) -> Option<&'path [u8]> {
     }
 }
 
+/// Whether a path is in a `.git` folder and neither holds its settings nor its hooks. A commit
+/// writes dozens of such files: they are asked about once a call, as files of the project are.
+fn is_git_data(relative: &[u8]) -> bool {
+    let components: Vec<&[u8]> = relative.split(|byte| *byte == b'/').collect();
+    let Some(at) = components.iter().position(|name| *name == b".git") else {
+        return false;
+    };
+    let (above, inside) = (components[..at].join(&b'/'), &components[at + 1..]);
+    let is_protected_above = protected_name(&BytesPath::from_bytes(above)).is_some();
+    let may_run = |name: &&[u8]| *name == b"hooks" || name.starts_with(b"config");
+    !inside.is_empty() && !is_protected_above && !inside.iter().any(may_run)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::resolved_path::find;
@@ -213,6 +227,23 @@ mod tests {
             (
                 "/nowhere/project/sub/.git/config",
                 asked("sub/.git/config", true),
+            ),
+            (
+                "/nowhere/project/.git/hooks/pre-commit",
+                asked(".git/hooks/pre-commit", true),
+            ),
+            ("/nowhere/project/.git", asked(".git", true)),
+            (
+                "/nowhere/project/.git/objects/97/x",
+                asked(".git/objects/97/x", false),
+            ),
+            (
+                "/nowhere/project/sub/.git/HEAD.lock",
+                asked("sub/.git/HEAD.lock", false),
+            ),
+            (
+                "/nowhere/project/.ssh/.git/HEAD",
+                asked(".ssh/.git/HEAD", true),
             ),
             ("/nowhere/projects/x", WriteZone::Free),
             ("/nowhere/.cache/x", WriteZone::Free),

@@ -15,8 +15,12 @@ use podbay_wire::EgressAttempt;
 /// Of attempts that are alike so many are told; then each that doubles their number.
 const ALL_TOLD: u64 = 5;
 
-/// Kinds of attempts that are told apart; a command can make up names without end.
-const KINDS: usize = 1000;
+/// Places that are told apart, of those that were allowed and of those that were denied; a command
+/// can make up names without end.
+const PLACES: usize = 1000;
+
+/// Stands for all places beyond that.
+const MORE: &str = "*";
 
 /// Denials that are kept for the calls under way.
 const KEPT: usize = 256;
@@ -40,23 +44,50 @@ pub(super) struct Attempts(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    counts: BTreeMap<(String, u16, bool), u64>,
+    allowed: Tallies,
+    refused: Tallies,
     denied: VecDeque<(u64, DeniedHost)>,
     n_denied: u64,
+}
+
+/// What is counted of each place. Those that a command was denied take no room from those that it
+/// reached.
+type Tallies = BTreeMap<(String, u16), Tally>;
+
+#[derive(Default)]
+struct Tally {
+    times: u64,
+    /// The last that was not told, with the bytes of all that were not.
+    untold: Option<EgressAttempt>,
 }
 
 impl Attempts {
     /// Takes one that is over.
     pub(super) fn take(&self, attempt: EgressAttempt, sink: &Sink) {
-        let times = {
+        let told = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if !attempt.allowed {
                 state.deny(&attempt);
             }
-            state.count(&attempt)
+            state.count(attempt)
         };
-        if times <= ALL_TOLD || times.is_power_of_two() {
-            sink(Kind::NetworkAttempted(NetworkAttempt::new(attempt, times)).into());
+        if let Some(told) = told {
+            sink(Kind::NetworkAttempted(told).into());
+        }
+    }
+
+    /// Tells what was only counted so far, a place at a time.
+    pub(super) fn tell_rest(&self, sink: &Sink) {
+        let rest: Vec<NetworkAttempt> = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let State {
+                allowed, refused, ..
+            } = &mut *state;
+            let tallies = allowed.values_mut().chain(refused.values_mut());
+            tallies.filter_map(Tally::tell).collect()
+        };
+        for told in rest {
+            sink(Kind::NetworkAttempted(told).into());
         }
     }
 
@@ -92,17 +123,19 @@ impl Attempts {
 }
 
 impl State {
-    fn count(&mut self, attempt: &EgressAttempt) -> u64 {
-        let key = (attempt.host.clone(), attempt.port, attempt.allowed);
-        let is_full = self.counts.len() >= KINDS && !self.counts.contains_key(&key);
-        let key = if is_full {
-            (String::new(), 0, attempt.allowed)
+    /// Returns what is to be told now.
+    fn count(&mut self, mut attempt: EgressAttempt) -> Option<NetworkAttempt> {
+        let tallies = if attempt.allowed {
+            &mut self.allowed
         } else {
-            key
+            &mut self.refused
         };
-        let count = self.counts.entry(key).or_default();
-        *count += 1;
-        *count
+        let place = (attempt.host.clone(), attempt.port);
+        if tallies.len() >= PLACES && !tallies.contains_key(&place) {
+            (attempt.host, attempt.port) = (MORE.to_owned(), 0);
+        }
+        let place = (attempt.host.clone(), attempt.port);
+        tallies.entry(place).or_default().add(attempt)
     }
 
     fn deny(&mut self, attempt: &EgressAttempt) {
@@ -117,6 +150,27 @@ impl State {
             by_name: attempt.access == EgressAccess::Name,
         };
         self.denied.push_back((self.n_denied, denied));
+    }
+}
+
+impl Tally {
+    fn add(&mut self, mut attempt: EgressAttempt) -> Option<NetworkAttempt> {
+        self.times += 1;
+        if let Some(before) = &self.untold {
+            attempt.bytes_sent = attempt.bytes_sent.saturating_add(before.bytes_sent);
+            attempt.bytes_received = attempt.bytes_received.saturating_add(before.bytes_received);
+        }
+        self.untold = Some(attempt);
+        if self.times <= ALL_TOLD || self.times.is_power_of_two() {
+            self.tell()
+        } else {
+            None
+        }
+    }
+
+    fn tell(&mut self) -> Option<NetworkAttempt> {
+        let untold = self.untold.take()?;
+        Some(NetworkAttempt::new(untold, self.times))
     }
 }
 
@@ -164,7 +218,55 @@ mod tests {
             })
             .collect();
         assert_eq!(times[..12], [1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256, 512]);
-        assert!(told.len() < 12 + KINDS + 20, "{}", told.len());
+        assert!(told.len() < 12 + PLACES + 20, "{}", told.len());
+    }
+
+    fn kept() -> (Sink, Arc<Mutex<Vec<NetworkAttempt>>>) {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&told);
+        let sink: Sink = Arc::new(move |event| match event.kind {
+            Kind::NetworkAttempted(attempt) => kept.lock().expect("no panic").push(attempt),
+            other => panic!("{other:?}"),
+        });
+        (sink, told)
+    }
+
+    #[test]
+    fn a_flood_of_denials_hides_no_host_that_was_reached() {
+        let (sink, told) = kept();
+        let attempts = Attempts::default();
+        for n in 0..5000 {
+            attempts.take(attempt(&format!("{n}.example"), false), &sink);
+        }
+        attempts.take(attempt("reached.example", true), &sink);
+        let last = told.lock().expect("no panic").pop().expect("told");
+        assert_eq!((last.host.as_str(), last.times), ("reached.example", 1));
+        for n in 0..5000 {
+            attempts.take(attempt(&format!("{n}.example"), true), &sink);
+        }
+        attempts.tell_rest(&sink);
+        let told = told.lock().expect("no panic");
+        let more = told.iter().rfind(|one| one.allowed && one.host == MORE);
+        assert_eq!(more.expect("the others").times, 5001 - PLACES as u64);
+    }
+
+    #[test]
+    fn the_bytes_of_all_attempts_are_told() {
+        let (sink, told) = kept();
+        let attempts = Attempts::default();
+        for n in 0..100 {
+            let attempt = EgressAttempt {
+                bytes_sent: n,
+                ..attempt("a.example", true)
+            };
+            attempts.take(attempt, &sink);
+        }
+        attempts.tell_rest(&sink);
+        attempts.tell_rest(&sink);
+        let told = told.lock().expect("no panic");
+        let sent: u64 = told.iter().map(|one| one.bytes_sent).sum();
+        assert_eq!((sent, told.last().map(|one| one.times)), (4950, Some(100)));
+        assert_eq!(told.len(), 5 + 4 + 1, "8, 16, 32, 64, and the rest");
     }
 
     #[test]

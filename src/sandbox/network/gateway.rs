@@ -299,6 +299,7 @@ impl Gateway {
             // One that panicked is gone as well.
             drop(keeping.await);
         }
+        self.0.attempts.tell_rest(&self.0.sink);
         let cancel = CancellationToken::new();
         for _ in 0..REMOVAL_TRIES {
             match self.0.engine.remove_volume(&self.0.volume, &cancel).await {

@@ -124,9 +124,11 @@ impl Inner {
             EgressEvent::RulesSet { generation } => self
                 .reached
                 .send_modify(|reached| reached.generation = reached.generation.max(generation)),
-            EgressEvent::Flushed { id } => self
-                .reached
-                .send_modify(|reached| reached.flush = reached.flush.max(id)),
+            EgressEvent::Flushed { id } => {
+                self.attempts.tell_rest(&self.sink);
+                self.reached
+                    .send_modify(|reached| reached.flush = reached.flush.max(id));
+            }
             // We parsed them before they were sent.
             EgressEvent::RulesRefused { problem } => {
                 let message = format!("the gateway allows nothing any more: {problem}");
