@@ -18,6 +18,7 @@ mod instructions;
 mod interrupt;
 mod invisible_characters;
 mod loop_detector;
+mod memories;
 mod model_request;
 mod named_images;
 mod nudge;

@@ -33,6 +33,7 @@ use podbay_sandbox::Project;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::Socket;
 use podbay_sandbox::Spec;
+use podbay_session::Memories;
 use podbay_session::State;
 use podbay_wire::ExecGate;
 use podbay_wire::keep::ReviewAnswer;
@@ -93,6 +94,14 @@ impl Ground {
                 project.path(),
             )),
             Self::Socket(_) => None,
+        }
+    }
+
+    /// Returns the notes of earlier sessions for it.
+    pub(super) fn memories(&self, state: &State) -> Memories {
+        match self {
+            Self::Project(project) => Memories::new(state, Some((&project.key(), project.path()))),
+            Self::Socket(_) => Memories::new(state, None),
         }
     }
 

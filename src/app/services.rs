@@ -6,12 +6,15 @@ use super::host_hook::HostHooks;
 use super::record::with_causes;
 use podbay_config::Answers;
 use podbay_event::Kind;
+use podbay_event::Memory;
 use podbay_event::Sink;
 use podbay_mcp::Called;
 use podbay_mcp::Servers;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
 use podbay_session::Artifacts;
+use podbay_session::Memories;
+use podbay_session::SavedMemory;
 use podbay_tools::KeptLines;
 use podbay_tools::Later;
 use podbay_tools::OnChunk;
@@ -28,6 +31,8 @@ pub(super) struct HostServices {
     answers: Option<Answers>,
     /// `None`: the session has no MCP servers.
     servers: Option<Arc<Servers>>,
+    /// `None`: the settings switch them off.
+    memories: Option<Memories>,
 }
 
 impl HostServices {
@@ -37,6 +42,7 @@ impl HostServices {
         host: HostHooks,
         answers: Option<Answers>,
         servers: Option<Arc<Servers>>,
+        memories: Option<Memories>,
     ) -> Self {
         Self {
             artifacts,
@@ -44,6 +50,7 @@ impl HostServices {
             host,
             answers,
             servers,
+            memories,
         }
     }
 }
@@ -99,6 +106,38 @@ impl Services for HostServices {
                 servers.call_tool(&call.name, call.arguments, cancel).await;
             if is_ok { Ok(text) } else { Err(text) }
         })
+    }
+
+    fn save_memory(&self, memory: Memory) -> Result<String, String> {
+        let memories = self
+            .memories
+            .as_ref()
+            .ok_or("notes for later sessions are switched off (`memory.enabled`)")?;
+        let SavedMemory {
+            memory,
+            replaced,
+            pruned,
+        } = memories
+            .save(&memory)
+            .map_err(|error| with_causes(&error))?;
+        let gone = if pruned.is_empty() {
+            String::new()
+        } else {
+            format!("; removed as the oldest: {}", pruned.join(", "))
+        };
+        let said = format!(
+            "saved as {}: later sessions of this project are shown it, and the user can read and remove it{gone}",
+            memory.name
+        );
+        (self.sink)(
+            Kind::MemorySaved {
+                memory,
+                replaced,
+                pruned,
+            }
+            .into(),
+        );
+        Ok(said)
     }
 
     fn keeps_answers(&self) -> bool {

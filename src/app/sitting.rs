@@ -133,6 +133,7 @@ pub(super) async fn sit_down(
     };
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let answers = ground.answers(&place.state);
+    let memories = config.memory.enabled.then(|| ground.memories(&place.state));
     rules::recall(&mut policy, answers.as_ref(), warn);
     // What is pending is in nobody's way.
     let mut lock = if is_reviewed {
@@ -220,6 +221,9 @@ pub(super) async fn sit_down(
         }
     };
     let mut catalogue = Catalogue::new(&config.tools);
+    if memories.is_none() {
+        catalogue = catalogue.without_memory();
+    }
     if let Some(only) = only {
         catalogue = catalogue.only(only);
     }
@@ -367,6 +371,7 @@ pub(super) async fn sit_down(
             HostHooks::of(place),
             answers,
             begun.servers.clone(),
+            memories.clone(),
         )),
         Arc::clone(&front.asker),
         recorder.sink(),
@@ -391,9 +396,14 @@ pub(super) async fn sit_down(
     // What an earlier run told stays as it was told.
     if past.history.is_empty() {
         match gather_context(agent.pipeline(), &config.agent, probed.context, cancel).await {
-            Ok(None) if started.mounted_words.is_none() => {}
             Ok(context) => {
                 let mut context = context.unwrap_or_default();
+                if let Some(memories) = &memories {
+                    let list = memories.list();
+                    context.warnings.extend(list.problems);
+                    let notes = list.memories.into_iter().map(|stored| stored.memory);
+                    context.add_memories(&notes.collect::<Vec<_>>(), probed.context);
+                }
                 started
                     .mounted_words
                     .iter()

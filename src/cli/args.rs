@@ -16,6 +16,7 @@ use super::images::ImagesCommand;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
 use super::mcp::McpCommand;
+use super::memory::MemoryCommand;
 use super::models::ModelsCommand;
 use super::network::NetworkCommand;
 use super::number::fraction;
@@ -83,6 +84,9 @@ pub(super) enum Command {
     /// List MCP servers, and enable those of a project
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// List, show or remove the notes of sessions for later ones
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// List, load or remove models for the model server
     #[command(subcommand)]
     Models(ModelsCommand),

@@ -9,7 +9,15 @@ use clap::builder::StyledStr;
 pub(super) const GROUPS: [(&str, &[&str]); 3] = [
     (
         "work",
-        &["quickstart", "run", "chat", "review", "undo", "sessions"],
+        &[
+            "quickstart",
+            "run",
+            "chat",
+            "review",
+            "undo",
+            "sessions",
+            "memory",
+        ],
     ),
     (
         "sandbox",

@@ -180,10 +180,7 @@ pub(super) async fn other(
             chat.session()
         )),
         "prompt" => Ok(super::prompts::list(super::prompts::folder().as_deref())),
-        "memory" => Ok(
-            "This build keeps no notes between sessions yet: write them into AGENTS.md, which the model is shown."
-                .to_owned(),
-        ),
+        "memory" => super::memory::in_chat(rest, chat, face, setup).await,
         // The chat has seen to the others.
         _ => return Did::Said,
     };

@@ -28,7 +28,7 @@ pub(super) struct LaterFlags {
 pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
 
 /// Commands that are still to come: the word, what it will do, and what to do instead.
-const COMMANDS: [(&str, &str, &str); 6] = [
+const COMMANDS: [(&str, &str, &str); 5] = [
     (
         "plan",
         "make and follow plans of steps with checks",
@@ -50,11 +50,6 @@ const COMMANDS: [(&str, &str, &str); 6] = [
         "call `podbay run` once for each of them",
     ),
     ("acp", "serve editors", "podbay chat works in any terminal"),
-    (
-        "memory",
-        "keep notes between sessions",
-        "write them into AGENTS.md, which the model is shown",
-    ),
 ];
 
 fn not_yet(what: &str, instead: &str) -> app::Error {

@@ -465,6 +465,44 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "memory",
+        text: "The agent may save short notes, which later sessions in this project are shown. They are files in Podbay's state folder, at most \
+               20 for a project. `memory.enabled = false` switches them off. docs/guides/memory.md says more.",
+        examples: &[
+            ("What is known here:", "podbay memory list"),
+            ("Take a note away:", "podbay memory forget build-command"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "memory list",
+        text: "Lists the notes that sessions in this project are shown: yours for all projects, then those of the project, the newest first. \
+               Files that cannot be used are named with the reason.",
+        examples: &[
+            ("The list:", "podbay memory list"),
+            ("For a script, with the texts:", "podbay memory list --json"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "memory show",
+        text: "Shows the file of a note.",
+        examples: &[
+            ("One of this project:", "podbay memory show build-command"),
+            ("One of all projects:", "podbay memory show global/style"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "memory forget",
+        text: "Removes a note. Sessions that have read it keep what they have read.",
+        examples: &[
+            ("One of this project:", "podbay memory forget build-command"),
+            ("One of all projects:", "podbay memory forget global/style"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "models",
         text: "Models for the model server: those that Podbay knows by name, those of your own list, and any GGUF file by its path or address. \
                Only the small model of quickstart was tried by us; the others are marked untried until you pull them.",

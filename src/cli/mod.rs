@@ -36,6 +36,7 @@ mod later;
 mod log;
 mod manual;
 mod mcp;
+mod memory;
 mod models;
 mod network;
 mod number;
@@ -137,6 +138,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         }
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Mcp(command)) => mcp::mcp(command).await,
+        Some(Command::Memory(command)) => memory::memory(&command),
         Some(Command::Models(command)) => Box::pin(models::models(command)).await,
         Some(Command::Sessions(command)) => sessions::sessions(command).await,
         Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,

@@ -209,6 +209,7 @@ const TABLE: &[(&str, Latitude)] = &[
     // A project names its servers in `.mcp.json`, which the user enables.
     ("mcp.servers", Never),
     ("mcp.start_timeout", Lower(Time)),
+    ("memory.enabled", Switch(false)),
     ("policy.autonomy", Never),
     ("policy.chat_autonomy", Never),
     ("policy.allow", Never),

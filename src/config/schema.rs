@@ -44,6 +44,7 @@ pub struct Config {
     pub policy: policy::Options,
     pub hooks: tools::HookOptions,
     pub mcp: mcp::Options,
+    pub memory: session::MemoryOptions,
     pub session: session::Options,
     pub ui: ui::Options,
 }

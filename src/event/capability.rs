@@ -12,6 +12,8 @@ pub enum Capability {
     RunInSandbox,
     ChangeSessionGit,
     SpawnAgent,
+    /// A note that later sessions are shown.
+    SaveMemory,
     /// The project's own instructions for agents.
     UpdateInstructions,
     /// A second file of such, beside one that is in use.
@@ -63,6 +65,7 @@ impl Capability {
             Self::RunInSandbox => "run a command in the sandbox".to_owned(),
             Self::ChangeSessionGit => "change the session's git repository".to_owned(),
             Self::SpawnAgent => "start another agent".to_owned(),
+            Self::SaveMemory => "save a note that later sessions are shown".to_owned(),
             Self::UpdateInstructions => "change the project's instructions for agents".to_owned(),
             Self::AddInstructions => {
                 "make PODBAY.md beside the instructions for agents that the project has".to_owned()

@@ -11,6 +11,7 @@ use super::Decision;
 use super::Evicted;
 use super::HookOutcome;
 use super::LimitKind;
+use super::Memory;
 use super::Moment;
 use super::NetworkAttempt;
 use super::OpenAnswer;
@@ -369,6 +370,16 @@ pub enum Kind {
         /// What the user said about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    /// The model saved a note that later sessions are shown.
+    MemorySaved {
+        memory: Memory,
+        /// There was one of this name.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        replaced: bool,
+        /// The oldest ones, which were removed to make room.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pruned: Vec<String>,
     },
     /// So many calls were denied that the model was told to stop trying.
     DenialsEscalated {

@@ -85,6 +85,7 @@ impl Needed {
                 CallNeed::SessionGit => self.add(Capability::ChangeSessionGit),
                 CallNeed::UpdateInstructions => self.add(Capability::UpdateInstructions),
                 CallNeed::AddInstructions => self.add(Capability::AddInstructions),
+                CallNeed::SaveMemory => self.add(Capability::SaveMemory),
                 CallNeed::RunInSandbox => self.add(Capability::RunInSandbox),
                 CallNeed::Command => {
                     let reading = ParsedCommand::of(action);

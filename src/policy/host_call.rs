@@ -3,6 +3,7 @@
 use serde_json::Map;
 use serde_json::Value;
 
+use podbay_event::Memory;
 use podbay_wire::CallNeed;
 use podbay_wire::Hook;
 
@@ -31,6 +32,8 @@ pub enum HostCall {
     },
     FindTools(FindTools),
     Plan(PlanCall),
+    /// Saves a note that later sessions of the project are shown.
+    SaveMemory(Memory),
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
     Foreign(ForeignCall),
@@ -64,6 +67,8 @@ pub(super) enum HostEffect {
     /// Only the conversation: questions to the user come one at a time, and the model's own list
     /// changes in order.
     Conversation,
+    /// Only the user's notes in the state folder; nothing in the project.
+    Notes,
     /// Whatever a program in the sandbox changes there.
     Sandbox,
     /// Whatever a command changes on the user's machine.
@@ -72,7 +77,7 @@ pub(super) enum HostEffect {
 
 /// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
 /// artifacts, is a tool of the sandbox.
-pub const HOST_TOOLS: [&str; 7] = [
+pub const HOST_TOOLS: [&str; 8] = [
     "think",
     "task_list",
     "ask_user",
@@ -80,6 +85,7 @@ pub const HOST_TOOLS: [&str; 7] = [
     "enter_plan_mode",
     "create_plan",
     "implement_plan",
+    "memory_save",
 ];
 
 impl HostCall {
@@ -92,6 +98,7 @@ impl HostCall {
             Self::AskUser { .. } => ("ask_user", HostEffect::Conversation, &[]),
             Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
             Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
+            Self::SaveMemory(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
             Self::Foreign(call) => (&call.name, HostEffect::Sandbox, &[CallNeed::RunInSandbox]),
         };

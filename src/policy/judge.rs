@@ -650,7 +650,10 @@ impl Policy {
             (Capability::ReadFiles, _)
             | (Capability::SpawnAgent | Capability::UpdateInstructions, Mode::Auto | Mode::Ask)
             | (
-                Capability::WriteFiles | Capability::RunInSandbox | Capability::ChangeSessionGit,
+                Capability::WriteFiles
+                | Capability::RunInSandbox
+                | Capability::ChangeSessionGit
+                | Capability::SaveMemory,
                 Mode::Auto,
             ) => Decision::Allow,
             (_, Mode::Ask) => Decision::Ask,

@@ -66,6 +66,8 @@ pub enum Error {
         /// The session that has the name.
         session: String,
     },
+    #[error("save the memory: {problem}")]
+    BadMemory { problem: String },
     #[error("find a session: there is none{}", without(passed_over))]
     NoSession {
         /// Logs that may be sessions and could not be read, each with the reason.
@@ -137,6 +139,7 @@ impl Error {
             Self::TooFarBack { .. }
                 | Self::BadName { .. }
                 | Self::NameTaken { .. }
+                | Self::BadMemory { .. }
                 | Self::NoSession { .. }
                 | Self::NoSessionHere { .. }
                 | Self::UnknownSession { .. }
@@ -154,6 +157,7 @@ impl Error {
             | Self::Io { .. }
             | Self::Unwritten { .. }
             | Self::Lost { .. }
+            | Self::BadMemory { .. }
             | Self::NotAHeader { .. } => false,
             Self::NoRecords { .. }
             | Self::OtherVersion { .. }
@@ -234,6 +238,7 @@ impl Error {
             Self::Ambiguous { matches, .. } => Some(format!("write more of it: {}", either(matches))),
             Self::NoArtifact { near, .. } if near.is_empty() => Some("it may have been dropped to make room".to_owned()),
             Self::BadName { .. } => Some("give it a short name of letters, digits and spaces".to_owned()),
+            Self::BadMemory { .. } => Some("docs/guides/memory.md says what a memory looks like".to_owned()),
             Self::NameTaken { session, .. } => {
                 Some(format!("choose another name, or remove that session's: `podbay sessions rename {session} ''`"))
             }

@@ -8,6 +8,7 @@ use podbay_event::Event;
 use podbay_event::Kind;
 use podbay_event::ToolCall;
 use podbay_event::git_taken_whole;
+use podbay_event::memory_saved_words;
 use podbay_event::plan_decided_words;
 
 use super::Records;
@@ -87,6 +88,20 @@ fn one<'a>(
         } => {
             let words = plan_decided_words(*version, *decision, reason.as_deref());
             writeln!(out, "\n*{}*", safe(&words).replace(['*', '\n'], "")).expect(TAKES_ALL);
+        }
+        Kind::MemorySaved {
+            memory,
+            replaced,
+            pruned,
+        } => {
+            let words = memory_saved_words(memory, *replaced, pruned);
+            writeln!(
+                out,
+                "\n*{}*\n\n{}",
+                safe(&words).replace(['*', '\n'], ""),
+                contained(safe(&memory.content).trim())
+            )
+            .expect(TAKES_ALL);
         }
         Kind::NoteAdded { text } => writeln!(
             out,

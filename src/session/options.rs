@@ -19,6 +19,20 @@ pub struct Options {
     pub keep_sessions: u32,
 }
 
+/// Notes that later sessions are shown: the section `[memory]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MemoryOptions {
+    /// Let the model save notes for later sessions, and show it those of earlier ones.
+    pub enabled: bool,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

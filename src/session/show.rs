@@ -19,6 +19,7 @@ use podbay_event::ToolCall;
 use podbay_event::git_taken_whole;
 use podbay_event::hidden_names;
 use podbay_event::json_line;
+use podbay_event::memory_saved_words;
 use podbay_event::plan_decided_words;
 use podbay_event::plan_mode_words;
 use podbay_wire::Program;
@@ -575,6 +576,14 @@ fn one(text: &mut String, event: &Event) {
         } => {
             let words = plan_decided_words(*version, *decision, reason.as_deref());
             writeln!(text, "\n({words})").expect(TAKES_ALL);
+        }
+        Kind::MemorySaved {
+            memory,
+            replaced,
+            pruned,
+        } => {
+            let words = memory_saved_words(memory, *replaced, pruned);
+            said(text, &words, &memory.content);
         }
         // A warning beside it says the same.
         Kind::DenialsEscalated { .. }

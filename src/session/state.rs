@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its subfolders.
-    pub const FOLDERS: [&str; 13] = [
+    pub const FOLDERS: [&str; 14] = [
         "sessions",
         "answers",
         "aside",
@@ -31,6 +31,7 @@ impl State {
         "installs",
         "locks",
         "mcp",
+        "memories",
         "models",
         "run",
         "trust",
@@ -119,6 +120,11 @@ impl State {
     /// Files of projects that name MCP servers, as the user enabled them.
     pub fn mcp(&self) -> PathBuf {
         self.root.join("mcp")
+    }
+
+    /// Notes of sessions for later ones, of each project and global ones.
+    pub fn memories(&self) -> PathBuf {
+        self.root.join("memories")
     }
 
     /// Answers stored for projects.

@@ -8,6 +8,7 @@ use super::Options;
 use super::ToolSet;
 use super::argument_names;
 use super::definitions;
+use super::definitions::memory_save;
 use super::definitions::more_tools;
 use super::definitions::more_tools::Wrapped;
 use super::foreign_formats;
@@ -94,6 +95,14 @@ impl Catalogue {
         let is_denied = |tool: &mut Tool| denied.contains(tool.name);
         self.denied.extend(self.tools.extract_if(.., is_denied));
         self.denied.extend(self.others.extract_if(.., is_denied));
+        self
+    }
+
+    /// Takes out the tool that saves notes for later sessions, which the user has switched off.
+    #[must_use]
+    pub fn without_memory(mut self) -> Self {
+        self.tools.retain(|tool| tool.name != memory_save::NAME);
+        self.others.retain(|tool| tool.name != memory_save::NAME);
         self
     }
 

@@ -65,6 +65,7 @@ impl Host<'_> {
                     .take(change),
             ),
             HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
+            HostCall::SaveMemory(memory) => Rendered::said(self.services.save_memory(memory)),
             HostCall::Foreign(call) => {
                 Rendered::said(self.services.call_foreign(call, cancel).await)
             }

@@ -83,6 +83,7 @@ pub use tool_set::ToolSet;
 
 use podbay_event::Answered;
 use podbay_event::Asked;
+use podbay_event::Memory;
 use podbay_event::PlanAnswer;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
@@ -127,6 +128,15 @@ pub trait Services: Send + Sync {
         Box::pin(std::future::ready(Err(
             "there are no servers of tools here".to_owned(),
         )))
+    }
+
+    /// Saves a note that later sessions of the project are shown; both results are text for the
+    /// model. The default has nowhere to save it.
+    fn save_memory(&self, memory: Memory) -> Result<String, String> {
+        Err(format!(
+            "`{}` cannot be saved: notes are not kept here",
+            memory.name
+        ))
     }
 
     /// Returns whether answers can be stored for the project.

@@ -12,6 +12,7 @@ use podbay_event::RunStatus;
 use podbay_event::Usage;
 use podbay_event::git_taken;
 use podbay_event::hidden_names;
+use podbay_event::memory_saved_words;
 use podbay_event::plan_decided_words;
 use podbay_event::plan_mode_words;
 
@@ -374,6 +375,15 @@ impl<O: Write, E: Write> Plain<O, E> {
             } => {
                 let words = plan_decided_words(*version, *decision, reason.as_deref());
                 self.note(&paint.dim(&text::line(&words)))
+            }
+            Kind::MemorySaved {
+                memory,
+                replaced,
+                pruned,
+            } => {
+                let words = memory_saved_words(memory, *replaced, pruned);
+                self.note(&text::line(&words))?;
+                self.note(&paint.dim(&format!("   {}", call::bounded(&memory.content, 8))))
             }
             Kind::SessionResumed { .. } => self.note(&paint.dim("session resumed")),
             // How much is used, not which of the shares that are warned of was passed.

@@ -151,7 +151,12 @@ pub const COMMANDS: &[Command] = &[
     command("init", &[], "", "prepare the project for Podbay"),
     command("doctor", &["diag"], "", "check everything that a run needs"),
     command("debug", &[], "", "where logs and state are"),
-    command("memory", &[], "", "notes between sessions: not yet"),
+    command(
+        "memory",
+        &[],
+        "[list|show|edit|forget NAME]",
+        "notes of sessions for later ones",
+    ),
     command("quit", &["q", "exit"], "", "leave"),
 ];
 

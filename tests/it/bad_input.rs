@@ -800,14 +800,7 @@ fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
             done.stderr
         );
     }
-    for words in [
-        "plan --json",
-        "batch file",
-        "acp",
-        "exec -- make",
-        "test",
-        "memory",
-    ] {
+    for words in ["plan --json", "batch file", "acp", "exec -- make", "test"] {
         let words: Vec<&str> = words.split(' ').collect();
         run(&mut env.podbay(&words))
             .expect(2)

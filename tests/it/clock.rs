@@ -75,6 +75,11 @@ const READERS: &[(&str, usize, &str)] = &[
         3,
         "when a command began, tried a host and ended, to be read",
     ),
+    (
+        "session/memory.rs",
+        1,
+        "the date of a note; at worst another one than the oldest makes room, never the new one",
+    ),
 ];
 
 #[test]

@@ -15,6 +15,8 @@ use podbay::event::HalfCall;
 use podbay::event::HookOutcome;
 use podbay::event::Kind;
 use podbay::event::LimitKind;
+use podbay::event::Memory;
+use podbay::event::MemoryKind;
 use podbay::event::Moment;
 use podbay::event::NetworkAttempt;
 use podbay::event::OpenAnswer;
@@ -168,6 +170,11 @@ every_kind! {
     PlanModeChanged { on: true, ended: vec![bad()], duration_ms: 1 }
     PlanMade { version: 1, text: bad(), edited: true }
     PlanDecided { version: 1, decision: PlanDecision::Approved, reason: Some(bad()) }
+    MemorySaved {
+        memory: Memory { name: bad(), kind: MemoryKind::User, description: bad(), content: bad() },
+        replaced: true,
+        pruned: vec![bad()],
+    }
     DenialsEscalated { in_a_row: 1, in_all: 2 }
     LimitReached { limit: LimitKind::Turns, at_end: true }
     Interrupted {}

@@ -8,8 +8,9 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 21] = [
     &["status"],
+    &["memory", "list"],
     &["models", "list"],
     &["models", "info", "gpt-9"],
     &["sessions", "list"],

@@ -47,6 +47,7 @@ mod link;
 mod llm;
 mod manners;
 mod mcp;
+mod memory;
 mod modes;
 mod ollama;
 mod one_door;

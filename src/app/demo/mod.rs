@@ -139,6 +139,7 @@ async fn show(
             HostHooks::of(place),
             None,
             None,
+            None,
         )),
         Arc::clone(&front.asker),
         recorder.sink(),

@@ -29,6 +29,7 @@ mod grep;
 mod implement_plan;
 mod list_directory;
 mod list_processes;
+pub(super) mod memory_save;
 mod mkdir;
 pub(super) mod more_tools;
 mod move_file;
@@ -70,6 +71,7 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         ask_user::tool(),
         task_list::tool(),
         more_tools::tool(),
+        memory_save::tool(),
         git_log::tool(),
         git_commit::tool(),
         git_branch::tool(),

@@ -14,6 +14,7 @@ use podbay_event::Event;
 use podbay_event::Kind;
 use podbay_event::Progress;
 use podbay_event::git_taken;
+use podbay_event::memory_saved_words;
 use podbay_event::plan_decided_words;
 use podbay_event::plan_mode_words;
 
@@ -397,6 +398,16 @@ impl Screen {
             } => {
                 let words = plan_decided_words(*version, *decision, reason.as_deref());
                 self.transcript.note(Tone::Dim, &text::line(&words));
+            }
+            Kind::MemorySaved {
+                memory,
+                replaced,
+                pruned,
+            } => {
+                let words = memory_saved_words(memory, *replaced, pruned);
+                self.transcript.note(Tone::Plain, &text::line(&words));
+                let content = call::bounded(&memory.content, 8);
+                self.transcript.note(Tone::Dim, &format!("   {content}"));
             }
             Kind::Interrupted => self.transcript.note(Tone::Warn, "interrupted"),
             Kind::Warning { message } if !is_past => {

@@ -99,6 +99,7 @@ pub enum CallNeed {
     SessionGit,
     UpdateInstructions,
     AddInstructions,
+    SaveMemory,
     RunInSandbox,
     /// What its command line needs.
     Command,

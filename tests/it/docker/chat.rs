@@ -90,6 +90,8 @@ impl Talk {
         }
         command.env("PATH", "/usr/bin:/bin");
         command.env("TERM", "xterm");
+        // The user's editor is what a test puts there.
+        command.env("EDITOR", env.beside("editor"));
         for name in ["DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);

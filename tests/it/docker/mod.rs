@@ -53,6 +53,7 @@ mod lost;
 mod made;
 mod many_calls;
 mod mcp;
+mod memory;
 mod model_server;
 mod mounts;
 mod network;

@@ -141,7 +141,10 @@ impl Desk {
             .probe(&CancellationToken::new(), PATIENCE)
             .await
             .expect("answers");
-        let catalogue = Catalogue::new(&wishes.tools).with_foreign(wishes.foreign);
+        // Nothing is kept here for later sessions.
+        let catalogue = Catalogue::new(&wishes.tools)
+            .without_memory()
+            .with_foreign(wishes.foreign);
         let specs = catalogue.listed_tools();
         let folded = wishes
             .past

@@ -68,6 +68,10 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
             "update_config",
             json!({"section": "Notes", "content": "None."}),
         ),
+        (
+            "memory_save",
+            json!({"name": "notes", "kind": "project", "description": "Notes", "content": "None."}),
+        ),
         ("more_tools", none()),
         ("cd", json!({"path": "made"})),
     ]
@@ -829,6 +833,11 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
         ("task_list", "TodoWrite", "action task id todos"),
         ("env", "", "action name prefix"),
         ("update_config", "", "section content"),
+        (
+            "memory_save",
+            "MemorySave save_memory",
+            "name type kind description content",
+        ),
         (
             "more_tools",
             "tool_search ToolSearch",

@@ -20,6 +20,7 @@ use podbay::event::Asked;
 use podbay::event::CallStatus;
 use podbay::event::Event;
 use podbay::event::Kind;
+use podbay::event::Memory;
 use podbay::event::Seconds;
 use podbay::event::ToolCall;
 use podbay::policy;
@@ -274,6 +275,10 @@ impl Services for Nothing {
 
     fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<KeptLines, String> {
         Err(format!("{id} is not kept"))
+    }
+
+    fn save_memory(&self, memory: Memory) -> Result<String, String> {
+        Ok(format!("saved as {}", memory.name))
     }
 }
 

@@ -652,6 +652,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
             "git_diff",
             "ask_user",
             "task_list",
+            "memory_save",
         ],
     ]
     .concat();
@@ -662,7 +663,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
     assert_eq!(sorted(names(ToolSet::Small)), sorted(small.to_vec()));
     assert_eq!(sorted(names(ToolSet::Standard)), sorted(standard));
     assert!(
-        names(ToolSet::Full).len() == 37,
+        names(ToolSet::Full).len() == 38,
         "{:?}",
         names(ToolSet::Full)
     );
@@ -683,4 +684,75 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
         size(ToolSet::Small),
         size(ToolSet::Standard)
     );
+}
+
+fn note() -> Value {
+    json!({"name": "build", "kind": "project", "description": "How to build", "content": "Run make."})
+}
+
+#[tokio::test]
+async fn a_note_for_later_sessions_is_judged_by_the_mode() {
+    let free = |mode| {
+        Hand::with(
+            ToolSet::Standard,
+            mode,
+            policy::Options::default(),
+            Some("no"),
+        )
+    };
+    let hand = free(Mode::Auto).await;
+    assert_eq!(hand.ok("memory_save", note()).await, "saved as build");
+    // A plan may be worth a note, which is no change of the project.
+    hand.pipeline.recall_plan(true, None);
+    assert_eq!(hand.ok("memory_save", note()).await, "saved as build");
+    let hand = free(Mode::Ask).await;
+    hand.fails("memory_save", note(), CallStatus::Denied).await;
+    let asked = hand
+        .asked
+        .lock()
+        .expect("no test panics while it holds this")
+        .clone();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert_eq!(
+        asked[0].capabilities,
+        [podbay::event::Capability::SaveMemory]
+    );
+    let said = free(Mode::Deny).await;
+    let said = said.fails("memory_save", note(), CallStatus::Denied).await;
+    assert!(said.contains("not to save a note"), "{said}");
+    assert!(
+        hand.reached().is_empty(),
+        "the sandbox has nothing to do with it"
+    );
+}
+
+#[tokio::test]
+async fn a_note_of_an_unknown_kind_or_without_a_text_is_none() {
+    let hand = Hand::new().await;
+    for (field, value, reason) in [
+        ("kind", json!("system"), "kind"),
+        ("content", json!(" "), "`content` is empty"),
+        ("description", json!(""), "`description` is empty"),
+        ("name", json!(null), "name"),
+    ] {
+        let mut note = note();
+        note[field] = value;
+        let said = hand.fails("memory_save", note, CallStatus::Invalid).await;
+        assert!(said.contains(reason), "{said}");
+    }
+}
+
+/// Where it is switched off, a model is neither told of the tool nor can it call it.
+#[test]
+fn without_memory_there_is_no_tool_for_it() {
+    for set in [ToolSet::Small, ToolSet::Standard, ToolSet::Full] {
+        let options = tools::Options {
+            set,
+            ..tools::Options::default()
+        };
+        let with = Catalogue::new(&options);
+        assert!(with.find("memory_save").is_some());
+        let without = with.without_memory();
+        assert!(without.find("memory_save").is_none() && without.find("MemorySave").is_none());
+    }
 }

@@ -1,0 +1,76 @@
+//! Notes of sessions for later ones, as the user looks at them.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Error;
+use super::bench::open_project;
+use super::is_attached;
+use podbay_config::Config;
+use podbay_event::Memory;
+use podbay_event::MemoryKind;
+use podbay_session::Memories;
+use podbay_session::MemoryScope;
+use podbay_session::State;
+use podbay_session::StoredMemory;
+
+/// The notes for a project, and what is wrong with files among them.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryLines {
+    /// The settings let sessions use them.
+    pub enabled: bool,
+    pub memories: Vec<MemoryLine>,
+    pub problems: Vec<String>,
+}
+
+/// One note.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryLine {
+    /// The name by which a user means it: global ones begin with `global/`.
+    pub name: String,
+    pub scope: MemoryScope,
+    pub kind: MemoryKind,
+    pub description: String,
+    /// Markdown.
+    pub content: String,
+    /// In UTC.
+    pub saved: String,
+}
+
+/// Opens the notes for the project in a folder.
+pub fn memories(config: &Config, folder: &Path, state: &State) -> Result<Memories, Error> {
+    if is_attached(config) {
+        return Ok(Memories::new(state, None));
+    }
+    let project = open_project(folder, state)?;
+    Ok(Memories::new(state, Some((&project.key(), project.path()))))
+}
+
+/// Reads the notes.
+pub fn list_memories(config: &Config, memories: &Memories) -> MemoryLines {
+    let list = memories.list();
+    MemoryLines {
+        enabled: config.memory.enabled,
+        memories: list.memories.into_iter().map(line).collect(),
+        problems: list.problems,
+    }
+}
+
+fn line(stored: StoredMemory) -> MemoryLine {
+    let name = stored.label();
+    let Memory {
+        kind,
+        description,
+        content,
+        ..
+    } = stored.memory;
+    MemoryLine {
+        name,
+        scope: stored.scope,
+        kind,
+        description,
+        content,
+        saved: stored.saved.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    }
+}

@@ -1,0 +1,483 @@
+use std::fs;
+use std::io::Read;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::Error;
+use super::State;
+use super::log_file;
+use super::memory_file;
+use super::memory_file::FILE_MAX;
+use super::state::own;
+use podbay_event::Memory;
+
+/// Most memories of a project, and most global ones.
+const MOST: usize = 20;
+/// Most files of a folder that are looked at.
+const MOST_FILES: usize = 1000;
+/// Most problems that are told of a folder.
+const MOST_PROBLEMS: usize = 5;
+/// What stands before the name of a global memory.
+const GLOBAL: &str = "global/";
+
+/// The memories that sessions of one project are shown: its own, and the user's global ones.
+///
+/// Each is a file in the state folder, never one of the project. A project is known by its folder
+/// at its path: a folder that takes its place has memories of its own.
+#[derive(Clone, Debug)]
+pub struct Memories {
+    global: PathBuf,
+    project: Option<PathBuf>,
+}
+
+/// Where a memory counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryScope {
+    Project,
+    Global,
+}
+
+/// A memory that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMemory {
+    pub scope: MemoryScope,
+    pub memory: Memory,
+    /// When it was saved last.
+    pub saved: Timestamp,
+}
+
+impl StoredMemory {
+    /// Returns the name by which a user means it: global ones begin with `global/`.
+    pub fn label(&self) -> String {
+        label(self.scope, &self.memory.name)
+    }
+}
+
+/// All memories of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryList {
+    /// Global ones, then those of the project, the newest first.
+    pub memories: Vec<StoredMemory>,
+    /// Files that are no memories, each with the reason.
+    pub problems: Vec<String>,
+}
+
+/// A memory as it was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedMemory {
+    pub memory: Memory,
+    /// There was one of this name.
+    pub replaced: bool,
+    /// The oldest ones, which were removed to make room.
+    pub pruned: Vec<String>,
+}
+
+/// A file that is a memory by its name.
+struct Entry {
+    name: String,
+    path: PathBuf,
+    modified: SystemTime,
+}
+
+impl Memories {
+    /// Names the folders; `project` is the key of its folder, and its path. There may be none, in a
+    /// sandbox that Podbay did not start.
+    pub fn new(state: &State, project: Option<(&str, &Path)>) -> Self {
+        let folder = |(key, path): (&str, &Path)| {
+            let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+            let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            state.memories().join(format!("{key}-{hash}"))
+        };
+        Self {
+            global: state.memories().join("global"),
+            project: project.map(folder),
+        }
+    }
+
+    /// Reads all of them; what cannot be read is a problem and hides no other.
+    pub fn list(&self) -> MemoryList {
+        let mut list = MemoryList::default();
+        for (scope, folder) in self.folders() {
+            let mut problems = Vec::new();
+            for entry in entries(folder, &mut problems).into_iter().take(MOST) {
+                match read(&entry) {
+                    Ok((memory, problem)) => {
+                        problems.extend(problem.map(|problem| about(scope, &entry.name, &problem)));
+                        let saved = Timestamp::try_from(entry.modified).unwrap_or_default();
+                        list.memories.push(StoredMemory {
+                            scope,
+                            memory,
+                            saved,
+                        });
+                    }
+                    Err(problem) => problems.push(about(scope, &entry.name, &problem)),
+                }
+            }
+            let more = problems.len().saturating_sub(MOST_PROBLEMS);
+            problems.truncate(MOST_PROBLEMS);
+            if more > 0 {
+                problems.push(format!("and {more} more in `{}`", folder.display()));
+            }
+            list.problems.append(&mut problems);
+        }
+        list
+    }
+
+    /// Returns the memory of this name: the project's, else the global one. Names that begin with
+    /// `global/` mean global ones alone.
+    pub fn find(&self, wanted: &str) -> Option<StoredMemory> {
+        let (scope, path) = self.file(wanted)?;
+        let all = self.list().memories;
+        all.into_iter().find(|stored| {
+            stored.scope == scope && memory_file::name_of(&path) == Some(&stored.memory.name)
+        })
+    }
+
+    /// Saves a memory of the project, and removes the oldest beyond the most that there may be.
+    pub fn save(&self, memory: &Memory) -> Result<SavedMemory, Error> {
+        let folder = self.project.as_ref().ok_or_else(|| Error::BadMemory {
+            problem: "this project has no folder here to know it by".to_owned(),
+        })?;
+        save_in(folder, memory)
+    }
+
+    /// Returns the text of a memory's file, also where it is broken; `None`: there is none.
+    pub fn text(&self, wanted: &str) -> Result<Option<String>, Error> {
+        let Some((_, path)) = self.file(wanted) else {
+            return Ok(None);
+        };
+        read_text(&path)
+            .map(Some)
+            .map_err(|problem| Error::BadMemory {
+                problem: format!("{problem}; look at `{}`", path.display()),
+            })
+    }
+
+    /// Returns the text that a new memory of this name begins with.
+    pub fn template(wanted: &str) -> String {
+        let name = memory_file::tidy_name(wanted.strip_prefix(GLOBAL).unwrap_or(wanted));
+        format!("---\nname: {name}\ndescription: \nkind: user\n---\n\n")
+    }
+
+    /// Saves a file's text as the user wrote it, where `wanted` says. Another name in it renames
+    /// the memory.
+    pub fn save_text(&self, wanted: &str, text: &str) -> Result<SavedMemory, Error> {
+        let bad = |problem: String| Error::BadMemory { problem };
+        let memory = memory_file::parse(text).map_err(bad)?;
+        let old = self.file(wanted);
+        let scope = match &old {
+            Some((scope, _)) => *scope,
+            None if wanted.starts_with(GLOBAL) => MemoryScope::Global,
+            None => MemoryScope::Project,
+        };
+        let saved = match scope {
+            MemoryScope::Project => self.save(&memory)?,
+            MemoryScope::Global => save_in(&self.global, &memory)?,
+        };
+        if let Some((_, path)) = old
+            && memory_file::name_of(&path) != Some(&saved.memory.name)
+        {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+        Ok(saved)
+    }
+
+    /// Removes a memory, also a broken one; returns the name of what was removed.
+    pub fn forget(&self, wanted: &str) -> Result<Option<String>, Error> {
+        let Some((scope, path)) = self.file(wanted) else {
+            return Ok(None);
+        };
+        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        Ok(memory_file::name_of(&path).map(|name| label(scope, name)))
+    }
+
+    fn folders(&self) -> impl Iterator<Item = (MemoryScope, &PathBuf)> {
+        let project = self.project.iter();
+        std::iter::once((MemoryScope::Global, &self.global))
+            .chain(project.map(|folder| (MemoryScope::Project, folder)))
+    }
+
+    /// Returns the file of that name which exists. Only what can be a name becomes a path.
+    fn file(&self, wanted: &str) -> Option<(MemoryScope, PathBuf)> {
+        let (is_global, name) = match wanted.strip_prefix(GLOBAL) {
+            Some(name) => (true, name),
+            None => (false, wanted),
+        };
+        let file = format!("{name}.md");
+        memory_file::name_of(Path::new(&file)).filter(|known| *known == name)?;
+        let project = self.project.as_ref().filter(|_| !is_global);
+        let places = project
+            .map(|folder| (MemoryScope::Project, folder.join(&file)))
+            .into_iter()
+            .chain([(MemoryScope::Global, self.global.join(&file))]);
+        places
+            .into_iter()
+            .find(|(_, path)| fs::symlink_metadata(path).is_ok())
+    }
+}
+
+fn label(scope: MemoryScope, name: &str) -> String {
+    match scope {
+        MemoryScope::Project => name.to_owned(),
+        MemoryScope::Global => format!("{GLOBAL}{name}"),
+    }
+}
+
+fn about(scope: MemoryScope, name: &str, problem: &str) -> String {
+    format!("the memory {}: {problem}", label(scope, name))
+}
+
+fn save_in(folder: &Path, memory: &Memory) -> Result<SavedMemory, Error> {
+    let memory = memory_file::tidy(memory).map_err(|problem| Error::BadMemory { problem })?;
+    own(folder)?;
+    let path = folder.join(format!("{}.md", memory.name));
+    let replaced = fs::symlink_metadata(&path).is_ok();
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(memory_file::render(&memory).as_bytes())?;
+        // The kernel's own time of a file is too coarse to tell which is older.
+        file.as_file().set_modified(SystemTime::now())?;
+        file.as_file().sync_data()?;
+        file.persist(&path).map(drop).map_err(|error| error.error)
+    });
+    written.map_err(Error::io("write", &path))?;
+    let mut pruned = Vec::new();
+    let mut others = entries(folder, &mut Vec::new());
+    // A clock that was set back does not make this one the oldest.
+    others.retain(|entry| entry.name != memory.name);
+    for old in others.into_iter().skip(MOST - 1) {
+        fs::remove_file(&old.path).map_err(Error::io("remove", &old.path))?;
+        pruned.push(old.name);
+    }
+    Ok(SavedMemory {
+        memory,
+        replaced,
+        pruned,
+    })
+}
+
+/// Returns the files that are memories by their names, the newest first.
+fn entries(folder: &Path, problems: &mut Vec<String>) -> Vec<Entry> {
+    let Ok(found) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut entries = Vec::new();
+    for found in found.take(MOST_FILES).flatten() {
+        let path = found.path();
+        let file = found.file_name();
+        // A file that is being written has a name of this kind.
+        if file.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let Some(name) = memory_file::name_of(&path) else {
+            problems.push(format!(
+                "`{}` is not called like a memory: small letters, digits and hyphens, then .md",
+                path.display()
+            ));
+            continue;
+        };
+        let modified = found
+            .metadata()
+            .and_then(|facts| facts.modified())
+            .unwrap_or(SystemTime::UNIX_EPOCH);
+        entries.push(Entry {
+            name: name.to_owned(),
+            modified,
+            path,
+        });
+    }
+    entries.sort_by(|a, b| b.modified.cmp(&a.modified).then(a.name.cmp(&b.name)));
+    entries
+}
+
+/// Reads a memory, and says what of it a model is not shown.
+fn read(entry: &Entry) -> Result<(Memory, Option<String>), String> {
+    let written = memory_file::parse(&read_text(&entry.path)?)?;
+    let memory = memory_file::tidy(&written)?;
+    if memory.name != entry.name {
+        return Err(format!("it calls itself {}", memory.name));
+    }
+    let is_same = memory.description == written.description.trim()
+        && memory.content == written.content.replace("\r\n", "\n").trim();
+    let problem = "characters that cannot be seen, or what looks like a key, are left out of it";
+    Ok((memory, (!is_same).then(|| problem.to_owned())))
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let file = log_file::open_read(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(format!("it is larger than {FILE_MAX} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podbay_event::MemoryKind;
+
+    fn memory(name: &str) -> Memory {
+        Memory {
+            name: name.to_owned(),
+            kind: MemoryKind::Project,
+            description: format!("about {name}"),
+            content: format!("{name} is known"),
+        }
+    }
+
+    fn labels(memories: &Memories) -> Vec<String> {
+        let list = memories.list();
+        assert_eq!(list.problems, Vec::<String>::new());
+        list.memories.iter().map(StoredMemory::label).collect()
+    }
+
+    fn state() -> (tempfile::TempDir, State) {
+        let temp = tempfile::tempdir().expect("a folder");
+        let state = State::open(&temp.path().join("state")).expect("a state folder");
+        (temp, state)
+    }
+
+    #[test]
+    fn a_project_sees_its_own_memories_and_the_global_ones() {
+        let (_temp, state) = state();
+        let of = |key: &str, path: &str| Memories::new(&state, Some((key, Path::new(path))));
+        let mine = of("1-2", "/a");
+        mine.save(&memory("one")).expect("saved");
+        mine.save_text(
+            "global/me",
+            "---\nname: me\ndescription: d\nkind: user\n---\nAnn\n",
+        )
+        .expect("saved");
+        assert_eq!(labels(&mine), ["global/me", "one"]);
+        // Another folder, the same one elsewhere, and another one in its place.
+        for other in [of("1-3", "/b"), of("1-2", "/b"), of("1-3", "/a")] {
+            assert_eq!(labels(&other), ["global/me"]);
+            assert_eq!(other.find("one"), None);
+            assert_eq!(other.forget("one").expect("nothing to do"), None);
+        }
+        assert_eq!(mine.find("one").expect("there").memory, memory("one"));
+        assert_eq!(mine.forget("one").expect("removed").as_deref(), Some("one"));
+        assert_eq!(
+            mine.forget("me").expect("removed").as_deref(),
+            Some("global/me")
+        );
+        assert_eq!(labels(&mine), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_oldest_memory_beyond_twenty_is_removed() {
+        let (_temp, state) = state();
+        let memories = Memories::new(&state, Some(("1-2", Path::new("/a"))));
+        for n in 0..MOST {
+            let saved = memories.save(&memory(&format!("n{n}"))).expect("saved");
+            assert_eq!((saved.replaced, saved.pruned), (false, Vec::new()));
+        }
+        // It is the newest again.
+        let again = memories.save(&memory("n0")).expect("saved");
+        assert_eq!((again.replaced, again.pruned), (true, Vec::new()));
+        let saved = memories.save(&memory("last")).expect("saved");
+        assert_eq!(saved.pruned, ["n1"]);
+        let labels = labels(&memories);
+        assert_eq!(labels.len(), MOST);
+        assert_eq!(labels[..2], ["last", "n0"]);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_take_the_newest_memory() {
+        let (_temp, state) = state();
+        let memories = Memories::new(&state, Some(("1-2", Path::new("/a"))));
+        let folder = memories.project.clone().expect("a folder");
+        for n in 0..MOST as u64 {
+            let name = format!("n{n}");
+            memories.save(&memory(&name)).expect("saved");
+            let later = SystemTime::now() + std::time::Duration::from_secs(3600 + n);
+            let file = fs::File::options()
+                .append(true)
+                .open(folder.join(format!("{name}.md")));
+            file.expect("there").set_modified(later).expect("dated");
+        }
+        assert_eq!(memories.save(&memory("new")).expect("saved").pruned, ["n0"]);
+        assert!(memories.find("new").is_some());
+    }
+
+    #[test]
+    fn what_is_no_memory_is_said_and_hides_no_other() {
+        let (temp, state) = state();
+        let memories = Memories::new(&state, Some(("1-2", Path::new("/a"))));
+        memories.save(&memory("good")).expect("saved");
+        let folder = memories.project.clone().expect("a folder");
+        let secret = temp.path().join("secret.md");
+        fs::write(&secret, memory_file::render(&memory("link"))).expect("written");
+        std::os::unix::fs::symlink(&secret, folder.join("link.md")).expect("a link");
+        fs::create_dir(folder.join("folder.md")).expect("made");
+        nix::unistd::mkfifo(&folder.join("fifo.md"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+        fs::write(folder.join("large.md"), vec![b'x'; 9000]).expect("written");
+        let list = memories.list();
+        assert_eq!(list.memories.len(), 1, "{list:?}");
+        let problems = list.problems.join("\n");
+        for name in [
+            "link: it is a symbolic link",
+            "folder: ",
+            "fifo: it is not",
+            "large: it is larger",
+        ] {
+            assert!(
+                problems.contains(&format!("the memory {name}")),
+                "{problems}"
+            );
+        }
+        for (name, text, reason) in [
+            (
+                "other",
+                memory_file::render(&memory("good")),
+                "it calls itself good",
+            ),
+            ("bytes", "---\n".to_owned(), "has no end"),
+        ] {
+            let path = folder.join(format!("{name}.md"));
+            fs::write(&path, text).expect("written");
+            let problems = memories.list().problems.join("\n");
+            assert!(problems.contains(reason), "{problems}");
+            fs::remove_file(&path).expect("removed");
+        }
+        assert_eq!(memories.list().memories.len(), 1);
+        // What no memory can be called never becomes a path.
+        for wanted in [
+            "../good",
+            "global/../good",
+            "/etc/passwd",
+            "",
+            "global/",
+            "good\0",
+            "Good",
+        ] {
+            assert_eq!(memories.forget(wanted).expect("nothing"), None, "{wanted}");
+            assert_eq!(memories.text(wanted).expect("nothing"), None, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn an_edited_memory_may_get_another_name() {
+        let (_temp, state) = state();
+        let memories = Memories::new(&state, Some(("1-2", Path::new("/a"))));
+        memories.save(&memory("old")).expect("saved");
+        let text = memories.text("old").expect("read").expect("there");
+        let text = text.replace("name: old", "name: new");
+        memories.save_text("old", &text).expect("saved");
+        assert_eq!(labels(&memories), ["new"]);
+        let error = memories.save_text("new", "nonsense").expect_err("broken");
+        assert!(error.to_string().contains("frontmatter"), "{error}");
+        assert_eq!(labels(&memories), ["new"]);
+    }
+}
