@@ -333,9 +333,9 @@ async fn greet(chat: &mut Chat, face: &Face, interrupt: &Interrupt) {
     if chat.is_open() {
         tui.say("The last task was interrupted. Tell the agent how to continue.");
     }
+    tui.files(chat.files(interrupt).await);
     chat.look_for_branch(interrupt).await;
     show_branch(chat, tui);
-    tui.files(chat.files(interrupt).await);
 }
 
 fn show_branch(chat: &Chat, tui: &Tui) {

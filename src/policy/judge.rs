@@ -331,11 +331,7 @@ impl Policy {
             .find(|rule| rule.may_match(&action, reading, self.sees_programs))
         {
             return Verdict::Deny {
-                reason: format!(
-                    "the rule `{}` denies it{}",
-                    rule.text(),
-                    unparsed_note(rule, &action, reading)
-                ),
+                reason: denied_by(rule, &action, reading),
                 capabilities,
             };
         }
@@ -574,11 +570,7 @@ impl Policy {
             .find(|rule| rule.may_match(&action, reading, self.sees_programs))
         {
             return Verdict::Deny {
-                reason: format!(
-                    "the rule `{}` denies it{}",
-                    rule.text(),
-                    unparsed_note(rule, &action, reading)
-                ),
+                reason: denied_by(rule, &action, reading),
                 capabilities,
             };
         }
@@ -691,6 +683,16 @@ fn parse_entry(example: &RuleEntry) -> Result<Rule, RuleError> {
         ));
     }
     Ok(rule)
+}
+
+/// Says which rule denies it, and why a user wrote it.
+fn denied_by(rule: &Rule, action: &Action, reading: Option<&ParsedCommand>) -> String {
+    let why = match rule.justification() {
+        "" => String::new(),
+        why => format!(": {why}"),
+    };
+    let note = unparsed_note(rule, action, reading);
+    format!("the rule `{}` denies it{why}{note}", rule.text())
 }
 
 /// Describes what could not be parsed, or is only named, if a rule may have matched only for that

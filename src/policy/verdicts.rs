@@ -641,6 +641,12 @@ fn exec_rules_carry_scope_and_justification_within_a_limit() {
             "ask Ann".to_owned()
         )]
     );
+    // What the rule denies as it is written says why as well.
+    let written = where_programs_are_seen(Mode::Auto, &options(1)).judge(shell("git push0 origin"));
+    let Verdict::Deny { reason, .. } = written else {
+        panic!("the rule denies it")
+    };
+    assert!(reason.ends_with("denies it: ask Ann"), "{reason}");
     let most = 256 - built_in(&bash).len();
     assert!(!are_too_many(
         &allowed(&where_programs_are_seen(Mode::Auto, &options(most)), "make").rules

@@ -108,11 +108,13 @@ impl Pipeline {
             state.mark = gateway.mark();
             std::mem::take(&mut state.once)
         });
+        // While what was allowed for this command still holds: what is denied in spite of that is
+        // denied for another reason, and the same question again would not help.
+        let rules: Vec<_> = denied.iter().map(|host| gateway.rule_for(host)).collect();
         self.withdraw(gateway, &once);
         let mut n_asked = 0;
-        for host in &denied {
+        for (host, rule) in denied.iter().zip(rules) {
             let words = place(host);
-            let rule = gateway.rule_for(host);
             let is_asked = rule.is_some()
                 && n_asked < MOST_ASKED
                 && !told.has_quit

@@ -114,6 +114,38 @@ fn a_name_that_is_asked_for_past_the_proxy_is_a_question_too() {
     assert!(result(2).contains("a page"), "{}", result(2));
 }
 
+/// A grant reaches no private network; asking the same again would not help.
+#[test]
+fn what_a_grant_does_not_reach_is_not_asked_about_again() {
+    let Some(env) = TestBox::new() else { return };
+    let outside = Outside::new();
+    let web = outside.serve(Files::from([("/page".to_owned(), b"a page".to_vec())]));
+    outside.tell(&env, "");
+    let fetch = || {
+        let command = FETCH.replace("web.example", &format!("web.example:{}", web.port));
+        json!({"command": command})
+    };
+    let model = ScriptedModel::new()
+        .calls("bash", fetch())
+        .calls("bash", fetch())
+        .says("Done.")
+        .start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    talk.sees("> ");
+    talk.types("work\n");
+    talk.sees("over the network");
+    talk.answers("y\n");
+    talk.sees("Done.");
+    talk.leaves();
+    let requests = model.requests();
+    let last = requests[2]["messages"].as_array().expect("messages");
+    let result = last.last().expect("a result")["content"].to_string();
+    assert!(
+        result.contains("only a rule with `private` reaches"),
+        "{result}"
+    );
+}
+
 #[test]
 fn an_unattended_run_tells_the_model_to_ask_for_it() {
     let Some(env) = TestBox::new() else { return };
