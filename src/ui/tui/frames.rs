@@ -482,6 +482,18 @@ fn the_smallest_terminal_and_a_storm_of_sizes_are_drawn() {
     }
 }
 
+/// The names of files come once the sandbox is there, which may be after the first keys.
+#[test]
+fn a_name_that_was_begun_before_the_files_were_known_is_completed() {
+    let mut stage = Stage::ready();
+    stage.told(Told::Files(Vec::new()));
+    stage.types("read @ap");
+    assert!(stage.screen.popup.is_none());
+    stage.told(Told::Files(vec!["app.txt".to_owned()]));
+    let popup = stage.screen.popup.as_ref().expect("a choice");
+    assert_eq!(popup.choices[0].words, "@app.txt");
+}
+
 #[test]
 fn nothing_that_a_terminal_obeys_is_in_a_frame() {
     let evil = "a\x1b[2Jb\x1b]0;t\x07\u{9b}31m\u{202e}c\r\x08";

@@ -176,7 +176,13 @@ impl Screen {
             Told::Ask(ask) => self.modals.push_back(Modal::new(ask)),
             Told::Facts(facts) => self.status.facts = facts,
             Told::Branch(branch) => self.status.facts.branch = Some(branch),
-            Told::Files(files) => self.files = files,
+            Told::Files(files) => {
+                self.files = files;
+                // Somebody may have typed the beginning of a name by now.
+                if self.popup.is_none() {
+                    self.popup = Popup::of(&self.editor, &self.files, &self.custom);
+                }
+            }
             Told::Custom(custom) => self.custom = custom,
             Told::History(history) => self.editor.set_history(history),
             Told::Ready => {
