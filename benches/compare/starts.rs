@@ -169,6 +169,8 @@ fn git(project: &Path, words: &[&str]) -> Outcome<()> {
         "git",
         Command::new("git")
             .args(["-c", "user.name=Bench", "-c", "user.email=bench@localhost"])
+            // The project belongs to the user of its sandbox by then.
+            .args(["-c", "safe.directory=*"])
             .args(words)
             .current_dir(project),
     )
