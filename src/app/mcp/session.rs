@@ -1,5 +1,5 @@
 //! The servers of one session: named before its sandbox is there, started in it, and their tools
-//! as the model is told of them.
+//! as the model is shown them.
 
 use std::sync::Arc;
 
