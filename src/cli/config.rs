@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::ConfigFlags;
 use super::args::FormatFlags;
 use super::args::OutputFormat;
+use super::confirmed::confirmed;
 use super::delivery::deliver;
 use super::delivery::deliver_json;
 use super::settings;
@@ -240,28 +241,8 @@ async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
         &setup.settings.loaded.passed_over,
         super::front::err_paint(&setup.config.ui),
     ));
-    if !args.yes {
-        let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io {
-            doing: "open the keyboard".to_owned(),
-            source,
-        })?;
-        if !keyboard.is_terminal() {
-            return Err(app::Error::usage(
-                "there is no terminal to ask at, so nothing was trusted",
-                "read the file, then give --yes",
-            ));
-        }
-        if !ui::confirm(
-            "Trust it as it is shown here?",
-            &keyboard,
-            &mut io::stderr(),
-            &CancellationToken::new(),
-        )
-        .await
-        {
-            super::say("nothing was changed\n");
-            return Ok(exit_code::FAILED);
-        }
+    if !args.yes && !confirmed("Trust it as it is shown here?", "nothing was trusted").await? {
+        return Ok(exit_code::FAILED);
     }
     app::trust_settings(own, &setup.state)?;
     deliver(&format!("{path} is trusted, until it changes\n"))?;

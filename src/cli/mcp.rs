@@ -2,17 +2,16 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::Subcommand;
 use clap::ValueHint;
 use serde::Serialize;
-use tokio_util::sync::CancellationToken;
 
 use super::args::ConfigFlags;
 use super::args::FormatFlags;
+use super::confirmed::confirmed;
 use super::delivery::deliver;
 use super::delivery::deliver_json;
 use super::later;
@@ -26,8 +25,6 @@ use podbay_app::McpState;
 use podbay_app::McpStatus;
 use podbay_app::McpToolChange;
 use podbay_app::exit_code;
-use podbay_ui as ui;
-use podbay_ui::Keyboard;
 use podbay_ui::text;
 
 #[derive(Debug, Subcommand)]
@@ -279,24 +276,4 @@ fn change(change: &McpToolChange) -> String {
         out.push_str("  its arguments are others, too\n");
     }
     out
-}
-
-/// Asks at the terminal; where there is none the remedy is `--yes`.
-async fn confirmed(question: &str, without: &str) -> Result<bool, app::Error> {
-    let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io {
-        doing: "open the keyboard".to_owned(),
-        source,
-    })?;
-    if !keyboard.is_terminal() {
-        return Err(app::Error::usage(
-            format!("there is no terminal to ask at, so {without}"),
-            "read it, then give --yes",
-        ));
-    }
-    let cancel = CancellationToken::new();
-    let is_wanted = ui::confirm(question, &keyboard, &mut io::stderr(), &cancel).await;
-    if !is_wanted {
-        super::say("nothing was changed\n");
-    }
-    Ok(is_wanted)
 }

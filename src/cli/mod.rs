@@ -14,6 +14,7 @@ mod chat;
 mod commands;
 mod completions;
 mod config;
+mod confirmed;
 mod debug;
 mod delivery;
 mod doctor;

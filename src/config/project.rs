@@ -22,6 +22,17 @@ const NAME: &str = "config.toml";
 /// Most bytes of a project's settings file, which is untrusted.
 const LONGEST: u64 = 64 << 10;
 
+/// How a folder and a file of a project are opened: through no link, and without waiting.
+const AS_FOLDER: OFlag = OFlag::O_PATH
+    .union(OFlag::O_DIRECTORY)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+const AS_FILE: OFlag = OFlag::O_RDONLY
+    .union(OFlag::O_NONBLOCK)
+    .union(OFlag::O_NOCTTY)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
 /// The settings file of a project, read once: the same bytes are shown, hashed and used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectFile {
@@ -35,14 +46,8 @@ impl ProjectFile {
     /// The folder is untrusted, and a command may be changing it: each path component is opened
     /// separately, no symlink is followed, and opening a FIFO does not block.
     pub fn read(project: &Path) -> Result<Option<Self>, Error> {
-        let folder = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let file = OFlag::O_RDONLY
-            | OFlag::O_NONBLOCK
-            | OFlag::O_NOCTTY
-            | OFlag::O_NOFOLLOW
-            | OFlag::O_CLOEXEC;
-        let opened = nix::fcntl::open(project, folder, Mode::empty())
-            .and_then(|project| openat(project, FOLDER, folder, Mode::empty()))
+        let opened = nix::fcntl::open(project, AS_FOLDER, Mode::empty())
+            .and_then(|project| openat(project, FOLDER, AS_FOLDER, Mode::empty()))
             .map_err(|error| {
                 if error == Errno::ENOTDIR && project.join(FOLDER).is_symlink() {
                     Errno::ELOOP
@@ -57,7 +62,10 @@ impl ProjectFile {
         let opened = opened.and_then(|inner| {
             let (mut found, mut second) = (Err(Errno::ENOENT), None);
             for name in names {
-                match (openat(&inner, name.as_str(), file, Mode::empty()), &found) {
+                match (
+                    openat(&inner, name.as_str(), AS_FILE, Mode::empty()),
+                    &found,
+                ) {
                     (Err(Errno::ENOENT), _) => {}
                     (other, Err(Errno::ENOENT)) => {
                         path.set_file_name(name);
@@ -81,14 +89,8 @@ impl ProjectFile {
     /// Reads a file of the project's top folder that names something to be run; `None` if there is
     /// none. It is read like the settings file.
     pub fn read_top(project: &Path, name: &str) -> Result<Option<Self>, Error> {
-        let folder = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let file = OFlag::O_RDONLY
-            | OFlag::O_NONBLOCK
-            | OFlag::O_NOCTTY
-            | OFlag::O_NOFOLLOW
-            | OFlag::O_CLOEXEC;
-        let opened = nix::fcntl::open(project, folder, Mode::empty())
-            .and_then(|project| openat(project, name, file, Mode::empty()));
+        let opened = nix::fcntl::open(project, AS_FOLDER, Mode::empty())
+            .and_then(|project| openat(project, name, AS_FILE, Mode::empty()));
         Self::open(project.join(name), opened)
     }
 
