@@ -30,6 +30,7 @@ use podbay_event::PlanDecision;
 use podbay_event::RunStatus;
 use podbay_event::SessionId;
 use podbay_event::Usage;
+use podbay_mcp::PromptDefinition;
 use podbay_mcp::ServerStatus;
 use podbay_policy::Mode;
 use podbay_sandbox::EndedTurn;
@@ -444,6 +445,29 @@ impl Chat {
             .mcp
             .as_ref()
             .map_or_else(Vec::new, |servers| servers.status())
+    }
+
+    /// Returns the prompts of the session's MCP servers.
+    #[boxed]
+    pub async fn mcp_prompts(&self, cancel: &CancellationToken) -> Vec<PromptDefinition> {
+        match &self.seat.mcp {
+            Some(servers) => servers.prompts(cancel).await,
+            None => Vec::new(),
+        }
+    }
+
+    /// Returns the message that a prompt of an MCP server stands for; the error says what is wrong.
+    #[boxed]
+    pub async fn mcp_message(
+        &self,
+        prompt: &PromptDefinition,
+        words: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        match &self.seat.mcp {
+            Some(servers) => servers.prompt(prompt, words, cancel).await,
+            None => Err("this session has no MCP servers".to_owned()),
+        }
     }
 
     /// Returns what the session took so far, in words.

@@ -245,6 +245,7 @@ pub use network::propose_network_rules;
 pub use podbay_agent::Interrupt;
 pub use podbay_llm::http::install_crypto;
 pub use podbay_mcp::Change as McpToolChange;
+pub use podbay_mcp::PromptDefinition as McpPrompt;
 pub use podbay_mcp::ServerState as McpState;
 pub use podbay_mcp::ServerStatus as McpStatus;
 pub use podbay_mcp::Source as McpSource;

@@ -28,6 +28,7 @@ use super::setup::Setup;
 use podbay_app as app;
 use podbay_app::Chat;
 use podbay_app::Interrupt;
+use podbay_app::McpPrompt;
 use podbay_app::Undo;
 use podbay_app::exit_code;
 use podbay_config::Origin;
@@ -161,6 +162,7 @@ pub(super) async fn begin_with(
         last: None,
         first,
         is_reviewed,
+        mcp_prompts: Vec::new(),
     };
     let code = loop {
         let opened = Chat::open(&place, &face.front(&interrupt, &talk.wishes)).await;
@@ -185,6 +187,13 @@ pub(super) async fn begin_with(
         // A turn is stopped as a whole, wherever its changes go.
         interrupt.end_turns();
         greet(&mut chat, &face, &interrupt).await;
+        talk.mcp_prompts = chat.mcp_prompts(interrupt.run()).await;
+        if let Some(tui) = face.tui().filter(|_| !talk.mcp_prompts.is_empty()) {
+            let own = super::prompts::all(super::prompts::folder().as_deref());
+            let mut all = super::prompts::help(&own);
+            all.extend(super::prompts::help_of_servers(&talk.mcp_prompts));
+            tui.custom(all);
+        }
         if place.resume.is_some() && chat.is_planning() {
             face.say("Plan mode is on, as it was: /plan says what became of the plan.\n");
         }
@@ -273,9 +282,13 @@ impl Talk {
             }
             let prompts = super::prompts::all(super::prompts::folder().as_deref());
             let line = match slash::read(&message) {
-                Line::Wrong(why) => {
-                    super::prompts::message(&message, &prompts).map_or(Line::Wrong(why), Line::Say)
-                }
+                Line::Wrong(why) => match super::prompts::message(&message, &prompts) {
+                    Some(message) => Line::Say(message),
+                    None => self
+                        .of_server(&message, chat, face, interrupt)
+                        .await
+                        .unwrap_or(Line::Wrong(why)),
+                },
                 line => line,
             };
             let next = match line {
@@ -357,9 +370,31 @@ struct Talk {
     first: Option<String>,
     /// Each turn's changes are looked at before they are applied.
     is_reviewed: bool,
+    /// Those of the MCP servers, as the session began.
+    mcp_prompts: Vec<McpPrompt>,
 }
 
 impl Talk {
+    /// Returns what a message stands for that names a prompt of an MCP server. The text of the server is
+    /// shown before it is sent.
+    async fn of_server(
+        &self,
+        message: &str,
+        chat: &Chat,
+        face: &Face,
+        interrupt: &Interrupt,
+    ) -> Option<Line> {
+        let (prompt, words) = super::prompts::of_server(message, &self.mcp_prompts)?;
+        let text = chat.mcp_message(prompt, words, interrupt.run()).await;
+        Some(match text {
+            Ok(text) => {
+                face.begin_with(&text);
+                Line::Say(text)
+            }
+            Err(why) => Line::Wrong(format!("/{}: {why}", prompt.name)),
+        })
+    }
+
     async fn say(
         &mut self,
         message: &str,

@@ -179,7 +179,11 @@ pub(super) async fn other(
             setup.state.root().display(),
             chat.session()
         )),
-        "prompt" => Ok(super::prompts::list(super::prompts::folder().as_deref())),
+        "prompt" => {
+            let of_servers = chat.mcp_prompts(interrupt.run()).await;
+            let folder = super::prompts::folder();
+            Ok(super::prompts::list(folder.as_deref(), &of_servers))
+        }
         "memory" => super::memory::in_chat(rest, chat, face, setup).await,
         // The chat has seen to the others.
         _ => return Did::Said,

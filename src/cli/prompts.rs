@@ -1,9 +1,11 @@
-//! Prompts of the user's own: each Markdown file in a folder is a slash command.
+//! Prompts as slash commands: each Markdown file in a folder of the user's, and those of MCP servers.
 
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::path::PathBuf;
+
+use podbay_app::McpPrompt;
 
 /// A longer file is no prompt.
 const LONGEST: u64 = 64 << 10;
@@ -82,6 +84,28 @@ pub(super) fn message(line: &str, prompts: &[Prompt]) -> Option<String> {
     )
 }
 
+/// Returns the prompt of an MCP server that `/name words` stands for, and the words.
+pub(super) fn of_server<'a>(
+    line: &'a str,
+    prompts: &'a [McpPrompt],
+) -> Option<(&'a McpPrompt, &'a str)> {
+    let line = line.trim().strip_prefix('/')?;
+    let (name, words) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let prompt = prompts.iter().find(|prompt| prompt.name == name)?;
+    Some((prompt, words))
+}
+
+/// Returns each prompt of a server with what it takes, and what it is for.
+pub(super) fn help_of_servers(prompts: &[McpPrompt]) -> Vec<(String, String)> {
+    prompts
+        .iter()
+        .map(|prompt| {
+            let help = format!("{}  {}", prompt.usage(), prompt.description);
+            (prompt.name.clone(), help.trim().to_owned())
+        })
+        .collect()
+}
+
 /// Returns each with its first line.
 pub(super) fn help(prompts: &[Prompt]) -> Vec<(String, String)> {
     prompts
@@ -96,13 +120,14 @@ pub(super) fn help(prompts: &[Prompt]) -> Vec<(String, String)> {
         .collect()
 }
 
-pub(super) fn list(folder: Option<&Path>) -> String {
+pub(super) fn list(folder: Option<&Path>, of_servers: &[McpPrompt]) -> String {
     let place = folder.map_or_else(
         || "~/.config/podbay/commands".to_owned(),
         |path| path.display().to_string(),
     );
     let mut out = String::new();
-    for (name, help) in help(&all(folder)) {
+    let all = help(&all(folder)).into_iter();
+    for (name, help) in all.chain(help_of_servers(of_servers)) {
         out.push_str(&format!("/{name}  {help}\n"));
     }
     out.push_str(&format!(
@@ -144,6 +169,6 @@ mod tests {
         assert_eq!(said("/tidy").as_deref(), Some("Tidy up."));
         assert_eq!(said("/other"), None);
         assert_eq!(said("fix"), None);
-        assert!(list(None).contains("~/.config/podbay/commands"));
+        assert!(list(None, &[]).contains("~/.config/podbay/commands"));
     }
 }

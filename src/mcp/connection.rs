@@ -9,14 +9,20 @@ use rmcp::ClientHandler;
 use rmcp::model::CallToolRequestParams;
 use rmcp::model::CallToolResponse;
 use rmcp::model::CallToolResult;
-use rmcp::model::ClientCapabilities;
 use rmcp::model::ClientConfig;
 use rmcp::model::ErrorData;
+use rmcp::model::GetPromptRequestParams;
+use rmcp::model::GetPromptResult;
 use rmcp::model::Implementation;
 use rmcp::model::PaginatedRequestParams;
+use rmcp::model::Prompt;
+use rmcp::model::ReadResourceRequestParams;
+use rmcp::model::ReadResourceResult;
+use rmcp::model::Resource;
 use rmcp::model::Tool;
 use rmcp::service::ClientInitializeError;
 use rmcp::service::NotificationContext;
+use rmcp::service::RequestContext;
 use rmcp::service::RoleClient;
 use rmcp::service::RunningService;
 use rmcp::service::ServiceError;
@@ -30,6 +36,8 @@ use super::Error;
 use super::ServerEnd;
 use super::lines;
 use super::plain_line;
+use super::roots;
+use super::roots::Roots;
 
 /// Most pages of a list, and most tools in all of them that are looked at.
 const MOST_PAGES: usize = 100;
@@ -45,8 +53,8 @@ pub(super) struct Connection {
     has_new_list: Arc<AtomicBool>,
 }
 
-/// What the server may ask of us: nothing. Requests for the model, for the user and for roots are
-/// refused, as the capabilities say.
+/// What the server may ask of us: which folder it works on. Requests for the model and for the user
+/// are refused, as the capabilities say.
 struct Client {
     has_new_list: Arc<AtomicBool>,
 }
@@ -54,9 +62,16 @@ struct Client {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
-            ClientCapabilities::default(),
+            roots::capabilities(),
             Implementation::new("podbay", env!("CARGO_PKG_VERSION")),
         )
+    }
+
+    fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> impl Future<Output = Result<Roots, ErrorData>> + Send + '_ {
+        std::future::ready(Ok(roots::roots()))
     }
 
     fn on_tool_list_changed(
@@ -118,6 +133,63 @@ impl Connection {
             }
         }
         Ok(tools)
+    }
+
+    /// Returns whether the server has resources.
+    pub(super) fn has_resources(&self) -> bool {
+        let info = self.service.peer().peer_info();
+        info.is_some_and(|info| info.capabilities.resources.is_some())
+    }
+
+    /// Returns all resources that the server lists, bounded.
+    #[boxed]
+    pub(super) async fn resources(&self) -> Result<Vec<Resource>, Error> {
+        let mut resources = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let params =
+                cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+            let page = self.service.peer().list_resources(params).await;
+            let page = page.map_err(|error| self.error(error))?;
+            resources.extend(page.resources);
+            cursor = page.next_cursor;
+            if cursor.is_none() || resources.len() >= MOST_LISTED {
+                break;
+            }
+        }
+        Ok(resources)
+    }
+
+    /// Reads a resource.
+    #[boxed]
+    pub(super) async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, Error> {
+        let params = ReadResourceRequestParams::new(uri);
+        let read = self.service.peer().read_resource(params).await;
+        read.map_err(|error| self.error(error))
+    }
+
+    /// Returns the prompts of the server; none where it has none.
+    #[boxed]
+    pub(super) async fn prompts(&self) -> Result<Vec<Prompt>, Error> {
+        let info = self.service.peer().peer_info();
+        if info.is_none_or(|info| info.capabilities.prompts.is_none()) {
+            return Ok(Vec::new());
+        }
+        // More than the first page are more than a user chooses from.
+        let page = self.service.peer().list_prompts(None).await;
+        Ok(page.map_err(|error| self.error(error))?.prompts)
+    }
+
+    /// Asks for the text of a prompt.
+    #[boxed]
+    pub(super) async fn prompt(
+        &self,
+        prompt: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<GetPromptResult, Error> {
+        let params = GetPromptRequestParams::new(prompt).with_arguments(arguments);
+        let got = self.service.peer().get_prompt(params).await;
+        got.map_err(|error| self.error(error))
     }
 
     /// Calls a tool. Dropping the future cancels the call at the server.

@@ -15,18 +15,7 @@ const MOST_PARTS: usize = 1000;
 
 /// Returns the text of a result, without characters that are not seen. What is no text is named.
 pub(super) fn text(result: &CallToolResult) -> String {
-    let mut text = String::new();
-    for (n_part, part) in result.content.iter().enumerate() {
-        if text.len() >= LONGEST || n_part == MOST_PARTS {
-            let n_more = result.content.len() - n_part;
-            text.push_str(&format!("\n[{n_more} more parts are left out]"));
-            break;
-        }
-        if n_part > 0 {
-            text.push('\n');
-        }
-        text.push_str(&part_text(part));
-    }
+    let mut text = joined(result.content.iter().map(part_text));
     // Servers that give both give the same twice.
     if result.content.is_empty()
         && let Some(structured) = &result.structured_content
@@ -39,33 +28,55 @@ pub(super) fn text(result: &CallToolResult) -> String {
     text
 }
 
-fn part_text(part: &ContentBlock) -> String {
+/// Joins the parts of an answer, as many as there is room for.
+pub(super) fn joined(parts: impl ExactSizeIterator<Item = String>) -> String {
+    let n_parts = parts.len();
+    let mut text = String::new();
+    for (n_part, part) in parts.enumerate() {
+        if text.len() >= LONGEST || n_part == MOST_PARTS {
+            let n_more = n_parts - n_part;
+            text.push_str(&format!("\n[{n_more} more parts are left out]"));
+            break;
+        }
+        if n_part > 0 {
+            text.push('\n');
+        }
+        text.push_str(&part);
+    }
+    text
+}
+
+pub(super) fn part_text(part: &ContentBlock) -> String {
     match part {
         ContentBlock::Text(part) => plain_text(&part.text, LONGEST),
         ContentBlock::Image(part) => not_shown("an image", &part.mime_type, part.data.len()),
         ContentBlock::Audio(part) => not_shown("a sound", &part.mime_type, part.data.len()),
-        ContentBlock::Resource(part) => match &part.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => {
-                format!("[{}]\n{}", plain_line(uri, 300), plain_text(text, LONGEST))
-            }
-            ResourceContents::BlobResourceContents {
-                uri,
-                mime_type,
-                blob,
-                ..
-            } => not_shown(
-                &format!("the resource {}", plain_line(uri, 300)),
-                mime_type.as_deref().unwrap_or("of no known type"),
-                blob.len(),
-            ),
-            _ => "[a resource of an unknown kind]".to_owned(),
-        },
+        ContentBlock::Resource(part) => resource_text(&part.resource),
         ContentBlock::ResourceLink(link) => format!(
             "[the resource {}, {}: not read]",
             plain_line(&link.uri, 300),
             plain_line(&link.name, 100)
         ),
         _ => "[a part of an unknown kind]".to_owned(),
+    }
+}
+
+pub(super) fn resource_text(resource: &ResourceContents) -> String {
+    match resource {
+        ResourceContents::TextResourceContents { uri, text, .. } => {
+            format!("[{}]\n{}", plain_line(uri, 300), plain_text(text, LONGEST))
+        }
+        ResourceContents::BlobResourceContents {
+            uri,
+            mime_type,
+            blob,
+            ..
+        } => not_shown(
+            &format!("the resource {}", plain_line(uri, 300)),
+            mime_type.as_deref().unwrap_or("of no known type"),
+            blob.len(),
+        ),
+        _ => "[a resource of an unknown kind]".to_owned(),
     }
 }
 

@@ -11,6 +11,7 @@ use sha2::Sha256;
 
 use super::ServerOptions;
 use super::plain_line;
+use super::resources;
 use super::schema;
 
 /// Most tools of one server that are offered.
@@ -30,9 +31,22 @@ pub struct ToolDefinition {
     pub server: String,
     /// As the server calls it.
     pub tool: String,
+    #[serde(default)]
+    pub(super) kind: ToolKind,
     pub description: String,
     /// The JSON schema of its arguments.
     pub parameters: Value,
+}
+
+/// What a call of a tool asks the server for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToolKind {
+    /// To call its tool.
+    #[default]
+    Tool,
+    ListResources,
+    ReadResource,
 }
 
 /// The tools of a list that are offered, and why others are not.
@@ -43,7 +57,12 @@ pub(super) struct Definitions {
 }
 
 /// Returns the tools that can be offered, in the order of the server.
-pub(super) fn definitions(server: &str, options: &ServerOptions, listed: &[Tool]) -> Definitions {
+pub(super) fn definitions(
+    server: &str,
+    options: &ServerOptions,
+    listed: &[Tool],
+    has_resources: bool,
+) -> Definitions {
     let mut found = Definitions::default();
     let mut names = BTreeSet::new();
     let (mut n_unnamed, mut n_double, mut n_more) = (0, 0, 0);
@@ -67,6 +86,7 @@ pub(super) fn definitions(server: &str, options: &ServerOptions, listed: &[Tool]
             name,
             server: server.to_owned(),
             tool: tool.name.clone().into_owned(),
+            kind: ToolKind::Tool,
             description: plain_line(
                 tool.description.as_deref().unwrap_or_default(),
                 LONGEST_DESCRIPTION,
@@ -74,6 +94,13 @@ pub(super) fn definitions(server: &str, options: &ServerOptions, listed: &[Tool]
             parameters: schema::bounded(&tool.input_schema),
         });
     }
+    let of_resources = has_resources.then(|| resources::tools(server));
+    found.tools.extend(
+        of_resources
+            .into_iter()
+            .flatten()
+            .filter(|tool| options.tools.lets(&tool.tool) && !names.contains(&tool.name)),
+    );
     let notes = [
         (
             n_unnamed,
@@ -126,7 +153,7 @@ mod tests {
 
     fn names(server: &str, options: &ServerOptions, listed: &[&str]) -> (Vec<String>, Vec<String>) {
         let listed: Vec<Tool> = listed.iter().map(|name| tool(name)).collect();
-        let found = definitions(server, options, &listed);
+        let found = definitions(server, options, &listed, false);
         let names = found.tools.into_iter().map(|tool| tool.name).collect();
         (names, found.notes)
     }
@@ -192,8 +219,34 @@ mod tests {
     }
 
     #[test]
+    fn resources_are_two_tools_beside_those_of_the_server() {
+        let listed = [tool("read_resource")];
+        let names = |options: &ServerOptions| -> Vec<(String, ToolKind)> {
+            let found = definitions("x", options, &listed, true);
+            found
+                .tools
+                .into_iter()
+                .map(|tool| (tool.tool, tool.kind))
+                .collect()
+        };
+        let (own, list) = (
+            ("read_resource".to_owned(), ToolKind::Tool),
+            ("list_resources".to_owned(), ToolKind::ListResources),
+        );
+        assert_eq!(names(&ServerOptions::default()), [own.clone(), list]);
+        let denied = ServerOptions {
+            tools: ToolFilter {
+                allow: Vec::new(),
+                deny: vec!["list_*".into()],
+            },
+            ..ServerOptions::default()
+        };
+        assert_eq!(names(&denied), [own]);
+    }
+
+    #[test]
     fn a_description_is_one_plain_line() {
-        let found = definitions("x", &ServerOptions::default(), &[tool("a")]);
+        let found = definitions("x", &ServerOptions::default(), &[tool("a")], false);
         assert_eq!(found.tools[0].description, "Does <it> [0m. Now");
     }
 }

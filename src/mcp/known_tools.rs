@@ -221,6 +221,7 @@ mod tests {
             name: name.to_owned(),
             server: "x".to_owned(),
             tool: name.to_owned(),
+            kind: crate::definition::ToolKind::Tool,
             description: description.to_owned(),
             parameters: json!({}),
         }

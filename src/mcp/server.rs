@@ -16,11 +16,15 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Later;
 use super::Opener;
+use super::PromptDefinition;
 use super::ServerOptions;
 use super::ToolDefinition;
 use super::connection::Connection;
 use super::content;
+use super::definition::ToolKind;
 use super::definition::definitions;
+use super::prompts;
+use super::resources;
 
 /// How long a server stays down after its second end in a row; doubled with each further one.
 const BACK_OFF: Duration = Duration::from_secs(1);
@@ -135,6 +139,36 @@ impl Server {
         Ok(live.told.clone().unwrap_or_default())
     }
 
+    /// Returns the prompts of the server.
+    #[boxed]
+    pub(super) async fn prompts(
+        &self,
+        opener: &dyn Opener,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<PromptDefinition>, Error> {
+        self.refuse_off()?;
+        let connection = self.connection(opener, cancel).await?;
+        let listed = in_time(connection.prompts(), self.start_timeout, cancel).await?;
+        Ok(prompts::definitions(&self.name, &listed))
+    }
+
+    /// Returns the text of a prompt.
+    #[boxed]
+    pub(super) async fn prompt(
+        &self,
+        definition: &PromptDefinition,
+        arguments: Map<String, Value>,
+        opener: &dyn Opener,
+        cancel: &CancellationToken,
+    ) -> Result<String, Error> {
+        self.refuse_off()?;
+        let connection = self.connection(opener, cancel).await?;
+        let limit = self.options.timeout.duration();
+        let asking = connection.prompt(&definition.prompt, arguments);
+        let got = in_time(asking, limit, cancel).await?;
+        Ok(prompts::text(&got))
+    }
+
     /// Calls a tool; returns the text of its result, and whether it succeeded.
     #[boxed]
     pub(super) async fn call(
@@ -155,13 +189,13 @@ impl Server {
         let called = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::Cancelled),
-            called = tokio::time::timeout(limit, connection.call(&definition.tool, arguments)) => called,
+            called = tokio::time::timeout(limit, answer(&connection, definition, arguments)) => called,
         };
         let mut live = self.live.lock().await;
         match called {
             Ok(Ok(result)) => {
                 (live.n_ended, live.n_unanswered) = (0, 0);
-                Ok((content::text(&result), !result.is_error.unwrap_or(false)))
+                Ok(result)
             }
             Ok(Err(error)) => {
                 if error.ends_server() {
@@ -266,7 +300,12 @@ impl Server {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let listed = in_time(connection.list(), self.start_timeout, cancel).await?;
-        let found = definitions(&self.name, &self.options, &listed);
+        let found = definitions(
+            &self.name,
+            &self.options,
+            &listed,
+            connection.has_resources(),
+        );
         let mut notes = found.notes;
         match &live.told {
             None => live.told = Some(found.tools),
@@ -329,6 +368,29 @@ impl Server {
 
     fn shown(&self) -> std::sync::MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks the server for what a call stands for; returns the text, and whether it succeeded.
+async fn answer(
+    connection: &Connection,
+    definition: &ToolDefinition,
+    arguments: Map<String, Value>,
+) -> Result<(String, bool), Error> {
+    match definition.kind {
+        ToolKind::Tool => {
+            let result = connection.call(&definition.tool, arguments).await?;
+            Ok((content::text(&result), !result.is_error.unwrap_or(false)))
+        }
+        ToolKind::ListResources => {
+            let listed = connection.resources().await?;
+            Ok((resources::list_text(&listed), true))
+        }
+        ToolKind::ReadResource => {
+            let uri = arguments.get("uri").and_then(Value::as_str);
+            let read = connection.read_resource(uri.unwrap_or_default()).await?;
+            Ok((resources::text(&read), true))
+        }
     }
 }
 

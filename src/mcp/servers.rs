@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Opener;
+use super::PromptDefinition;
 use super::ServerOptions;
 use super::ServerState;
 use super::Source;
@@ -74,6 +75,36 @@ impl Servers {
             .map(|server| server.begin(&*self.opener, cancel));
         let begun = futures::future::join_all(starting).await;
         begun.into_iter().flatten().flatten().collect()
+    }
+
+    /// Returns the prompts of all servers that run, in the order in which the servers are named. Those
+    /// of a server that does not answer are left out.
+    #[boxed]
+    pub async fn prompts(&self, cancel: &CancellationToken) -> Vec<PromptDefinition> {
+        let asking = self
+            .servers
+            .iter()
+            .map(|server| server.prompts(&*self.opener, cancel));
+        let listed = futures::future::join_all(asking).await;
+        listed.into_iter().flatten().flatten().collect()
+    }
+
+    /// Returns the text of a prompt, whose arguments `words` fill; the error says what is wrong.
+    #[boxed]
+    pub async fn prompt(
+        &self,
+        definition: &PromptDefinition,
+        words: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let arguments = definition.fill(words)?;
+        let is_its = |server: &&Arc<Server>| server.name == definition.server;
+        let server = self.servers.iter().find(is_its);
+        let server = server.ok_or_else(|| Error::Unknown.to_string())?;
+        server
+            .prompt(definition, arguments, &*self.opener, cancel)
+            .await
+            .map_err(|error| error.to_string())
     }
 
     /// Sets the tools that can be called: those that the model is told of.

@@ -358,7 +358,7 @@ async fn what_a_server_asks_of_us_is_refused() {
             "{reply}"
         );
     }
-    // It is told from the start that there is nothing to ask for.
+    // It is told from the start that there is nothing to ask for but the folder.
     let got = fake.got.lock().expect("no test panics while it holds this");
-    assert_eq!(got[0]["params"]["capabilities"], json!({}));
+    assert_eq!(got[0]["params"]["capabilities"], json!({"roots": {}}));
 }

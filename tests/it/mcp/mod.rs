@@ -3,6 +3,7 @@
 
 mod calls;
 mod hostile;
+mod resources;
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -173,6 +174,10 @@ impl Session {
             timeout: podbay::event::Seconds::new(timeout),
             ..ServerOptions::default()
         };
+        Self::begin_with(fake, options).await
+    }
+
+    pub(crate) async fn begin_with(fake: &Arc<Fake>, options: ServerOptions) -> Self {
         let named = [("x".to_owned(), options, Source::Settings)];
         let opener: Arc<dyn Opener> = Arc::clone(fake) as Arc<dyn Opener>;
         let servers = Arc::new(Servers::new(&named, Duration::from_secs(60), opener));

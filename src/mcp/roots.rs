@@ -1,0 +1,28 @@
+//! The folder that a server works on. Newer versions of the protocol have no such request; servers of
+//! today make it.
+
+#![expect(
+    deprecated,
+    reason = "the protocol's next version drops it, and servers in use ask for it"
+)]
+
+use rmcp::model::ClientCapabilities;
+use rmcp::model::ListRootsResult;
+use rmcp::model::Root;
+use rmcp::model::RootsCapabilities;
+
+pub(super) type Roots = ListRootsResult;
+
+/// The project's folder in the sandbox, where servers run.
+const ROOT: &str = "file:///workspace";
+
+/// Returns what this client can do: tell the folder.
+pub(super) fn capabilities() -> ClientCapabilities {
+    let mut capabilities = ClientCapabilities::default();
+    capabilities.roots = Some(RootsCapabilities::default());
+    capabilities
+}
+
+pub(super) fn roots() -> Roots {
+    ListRootsResult::new(vec![Root::new(ROOT)])
+}
