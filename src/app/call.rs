@@ -12,6 +12,7 @@ use super::bench::Ground;
 use super::exit_code;
 use super::host_hook::HostHooks;
 use super::rules;
+use super::shell::LAST_WORDS;
 use podbay_event::CallStatus;
 use podbay_event::Kind;
 use podbay_event::ProgressSink;
@@ -96,6 +97,7 @@ pub async fn call(
     let step = front.interrupt.step();
     let outcome = pipeline.run(&call, &step).await;
     pipeline.settle(&step).await;
+    sandbox.has_told(LAST_WORDS).await;
     sandbox.close_session().await;
     if let Some(lock) = lock {
         lock.release();

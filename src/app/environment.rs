@@ -163,7 +163,9 @@ async fn up_with(
             cancel,
         );
         let spec = look.await.map_err(Error::Sandbox)?;
-        let next = Environment::prepare(bench.engine()?, &spec, &place.config.sandbox, cancel)
+        let options = &place.config.sandbox;
+        let joins = place.state.joins();
+        let next = Environment::prepare(bench.engine()?, &spec, options, &joins, cancel)
             .await
             .map_err(Error::Sandbox)?;
         Ok::<_, Error>((spec, next))

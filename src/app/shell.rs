@@ -34,6 +34,12 @@ use podbay_wire::message::Stream;
 /// sandbox that lives needs far less.
 pub(super) const ENDING: Duration = Duration::from_secs(5);
 
+/// How long a shell waits for what is to be said of the sandbox of `podbay up`.
+const TELLING: Duration = Duration::from_secs(1);
+
+/// How long the end of a command waits for that: it is told with the next one.
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(10);
+
 /// The exit code of a command that ran too long.
 const TIMED_OUT: u8 = 124;
 
@@ -131,6 +137,10 @@ pub async fn shell(place: &Place, command: ShellCommand, front: &Front) -> Resul
         bench.ground_text(),
         &words.join(" "),
     );
+    if command.terminal.is_some() {
+        // A message would land in the middle of what a program draws.
+        sandbox.has_told(TELLING).await;
+    }
     let grace = place.config.sandbox.grace;
     match Program::start(&sandbox, command, grace, cancel).await {
         Ok(program) => Ok(Shell {
@@ -185,6 +195,7 @@ impl Shell {
     #[boxed]
     pub async fn close(self) {
         drop(self.program);
+        self.sandbox.has_told(LAST_WORDS).await;
         self.sandbox.close().await;
         if let Some(lock) = self.lock {
             lock.release();

@@ -160,8 +160,8 @@ pub struct ContainerState {
     pub image: String,
     /// Published ports: host port and container port.
     pub ports: Vec<(u16, u16)>,
-    /// Mount sources on the host.
-    pub sources: Vec<PathBuf>,
+    /// Places inside where something is mounted, each with its source on the engine's machine.
+    pub mounts: Vec<(String, PathBuf)>,
     /// Its first process while it runs, as the engine's machine numbers it.
     pub pid: Option<u32>,
     /// The limits that the engine reports.
@@ -332,11 +332,11 @@ impl Engine {
                 .iter()
                 .filter_map(|(port, bindings)| published(port, bindings.as_deref()))
                 .collect(),
-            sources: found
+            mounts: found
                 .mounts
                 .unwrap_or_default()
                 .into_iter()
-                .filter_map(|mount| mount.source.map(PathBuf::from))
+                .filter_map(|mount| Some((mount.destination?, mount.source?.into())))
                 .collect(),
         }))
     }

@@ -1,12 +1,16 @@
 //! PID 1 of `podbay up`: keeps the sandbox alive while there are controllers, and for a lease
 //! after.
 //!
-//! It has no connection. A controller is a process with parent 0: the engine started it from
-//! outside, and no process in the sandbox can fake that, because orphans get parent 1. Processes
-//! with parent 1 were left behind by a controller that was killed, and are ended.
+//! A controller has a serving process here: one with parent 0, which the engine started from
+//! outside, or one that was forked from here for a controller that waits at a socket. No process in
+//! the sandbox can fake parent 0, because orphans get parent 1. Other processes with parent 1 were
+//! left behind by a controller that was killed, and are ended.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -19,38 +23,79 @@ use nix::sys::signal::Signal;
 use nix::sys::signalfd::SfdFlags;
 use nix::sys::signalfd::SignalFd;
 
+use super::controller_sockets::ControllerSockets;
 use super::process_tree::kill_trees;
 use super::process_tree::own_children;
 use super::process_tree::processes;
 use super::process_tree::stat;
 use super::rescue;
 use super::rescue::ServeRescue;
+use super::role::Sharing;
+use super::role::run_serve;
+use super::unix::Fork;
 use super::unix::Reaped;
+use super::unix::exit_now;
+use super::unix::fork_single_threaded;
 use super::unix::reap;
 
 /// Interval between two checks.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Most controllers that are served from here; others join by the engine.
+const MAX_SERVING: usize = 64;
+
+const WORKSPACE: &str = "/workspace";
+
 /// Runs until a TERM from outside, or until the lease ran out without a controller.
-pub(super) fn run(lease: Duration) -> io::Result<()> {
+pub(super) fn run(
+    lease: Duration,
+    sockets: Option<PathBuf>,
+    environment: &[Vec<u8>],
+) -> io::Result<()> {
     let signals = signals()?;
+    // Without, controllers join by the engine.
+    let sockets = sockets.and_then(|folder| ControllerSockets::watch(folder).ok());
+    let mut serving = HashSet::new();
     let mut alone_since = Instant::now();
     let mut rescue = ServeRescue::default();
     let mut is_soon = false;
     loop {
-        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(
-            &mut fds,
-            PollTimeout::try_from(ServeRescue::pause(is_soon, TICK)).unwrap_or(PollTimeout::MAX),
+        wait(
+            &signals,
+            sockets.as_ref(),
+            ServeRescue::pause(is_soon, TICK),
         );
         if told_to_end(&signals) {
             return Ok(());
         }
-        while let Reaped::Ended(_) = reap() {}
-        if !own_children().is_empty() {
-            kill_trees(own_children);
+        while let Reaped::Ended(ended) = reap() {
+            serving.remove(&ended.pid);
         }
-        let controllers = controllers();
+        let orphans = || {
+            own_children()
+                .into_iter()
+                .filter(|pid| !serving.contains(pid))
+                .collect::<Vec<_>>()
+        };
+        if !orphans().is_empty() {
+            kill_trees(orphans);
+        }
+        let connected = sockets.as_ref().map(ControllerSockets::connect_new);
+        for connection in connected.unwrap_or_default() {
+            if serving.len() >= MAX_SERVING {
+                break;
+            }
+            match fork_single_threaded()? {
+                Fork::Parent(pid) => {
+                    serving.insert(pid);
+                }
+                Fork::Child => {
+                    drop((sockets, signals));
+                    exit_now(serve(connection, environment.to_vec()))
+                }
+            }
+        }
+        let controllers: Vec<i32> = controllers().chain(serving.iter().copied()).collect();
         // Commands have the same user and can stop a controller's guest; it is woken soon.
         is_soon = rescue.look(&controllers);
         if !controllers.is_empty() {
@@ -89,8 +134,29 @@ pub(super) fn told_to_end(signals: &SignalFd) -> bool {
     told
 }
 
-fn controllers() -> Vec<i32> {
-    processes()
-        .filter(|&pid| pid != 1 && stat(pid).is_some_and(|stat| stat.parent == 0))
-        .collect()
+fn wait(signals: &SignalFd, sockets: Option<&ControllerSockets>, pause: Duration) {
+    let mut fds: Vec<PollFd<'_>> = std::iter::once(signals.as_fd())
+        .chain(sockets.map(AsFd::as_fd))
+        .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+        .collect();
+    let _ = poll(
+        &mut fds,
+        PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX),
+    );
+}
+
+/// Serves one controller, as a process that the engine starts does; returns the exit code.
+fn serve(connection: OwnedFd, environment: Vec<Vec<u8>>) -> i32 {
+    let served = std::env::set_current_dir("/")
+        .and_then(|()| connection.try_clone())
+        .and_then(|output| {
+            let workspace = PathBuf::from(WORKSPACE);
+            run_serve(workspace, environment, Sharing::Shared, connection, output)
+        });
+    i32::from(served.is_err())
+}
+
+/// Returns the processes that the engine started.
+fn controllers() -> impl Iterator<Item = i32> {
+    processes().filter(|&pid| pid != 1 && stat(pid).is_some_and(|stat| stat.parent == 0))
 }

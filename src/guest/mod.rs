@@ -23,6 +23,7 @@ mod cgroup;
 mod child;
 mod command;
 mod compose_overlap;
+mod controller_sockets;
 mod culprit;
 mod directory;
 mod disk;

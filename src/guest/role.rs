@@ -71,6 +71,7 @@ enum Role {
     },
     Init {
         lease: Duration,
+        sockets: Option<PathBuf>,
     },
     Listen {
         socket: PathBuf,
@@ -137,7 +138,7 @@ const STEPS: [&str; 6] = [
 ];
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
-    const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
+    const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS [--sockets DIR]] | listen --socket PATH [--workspace DIR] | \
                          keep [--layer DIR | --workspace DIR --state DIR] | \
                          prepare [--apart PROJECT:FOLDER] [--check UID:PATH]… [--install DIR] [--open DIR]… \
                          [--open-volume SOURCE:DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
@@ -163,14 +164,22 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
                 layer: PathBuf::new(),
             })
         }
-        (Some("init"), []) => Ok(Role::Init { lease: LEASE }),
-        (Some("init"), [name, seconds]) if name == "--lease" => {
+        (Some("init"), []) => Ok(Role::Init {
+            lease: LEASE,
+            sockets: None,
+        }),
+        (Some("init"), [name, seconds, sockets @ ..]) if name == "--lease" => {
             let seconds = seconds
                 .to_str()
                 .and_then(|text| text.parse().ok())
                 .ok_or(USAGE)?;
             Ok(Role::Init {
                 lease: Duration::from_secs(seconds),
+                sockets: match sockets {
+                    [] => None,
+                    [name, folder] if name == "--sockets" => Some(PathBuf::from(folder)),
+                    _ => return Err(USAGE.to_owned()),
+                },
             })
         }
         (Some("listen"), [name, socket]) if name == "--socket" => Ok(Role::Listen {
@@ -273,10 +282,10 @@ fn run(role: Role) -> io::Result<()> {
     let environment = take_environment();
     memory::limit_arenas();
     match role {
-        Role::Init { lease } => {
+        Role::Init { lease, sockets } => {
             // It is idle for as long as the sandbox lives.
             memory::release_program_pages();
-            init::run(lease)
+            init::run(lease, sockets, &environment)
         }
         Role::Listen { socket, workspace } => {
             memory::release_program_pages();

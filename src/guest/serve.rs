@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::io;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,10 +40,10 @@ use podbay_wire::Output;
 use podbay_wire::PROTOCOL;
 use podbay_wire::frame;
 use podbay_wire::keep::FindOrder;
-use podbay_wire::message::DiskLimits;
 use podbay_wire::message::GuestHello;
 use podbay_wire::message::HostHello;
 use podbay_wire::message::MAX_CALLS;
+use podbay_wire::message::SearchTime;
 use podbay_wire::message::ToGuest;
 use podbay_wire::message::ToHost;
 
@@ -124,12 +125,17 @@ async fn talk<R: AsyncRead + Unpin>(
     match frames.next().await {
         None => return Ok(()),
         Some(frame) => {
-            let (disk, look) = greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?;
-            session.disk.limit(disk);
-            if let Some(look) = look {
-                // Nothing else happens meanwhile.
-                let found = find::find(&workspace, &look, &covered).map_err(Error::Look)?;
-                let _ = outgoing.send(ToHost::Found(found));
+            let hello = greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?;
+            session.disk.limit(hello.disk);
+            match (hello.find, hello.search) {
+                (Some(order), SearchTime::First) => {
+                    let found = find::find(&workspace, &order, &covered).map_err(Error::Look)?;
+                    let _ = outgoing.send(ToHost::Found(found));
+                }
+                (Some(order), SearchTime::Beside) => {
+                    search_beside(workspace.clone(), order, covered.clone(), outgoing.clone());
+                }
+                (None, _) => {}
             }
         }
     }
@@ -160,14 +166,27 @@ async fn talk<R: AsyncRead + Unpin>(
     }
 }
 
-fn greet(first: ToGuest, own_build: String) -> Result<(DiskLimits, Option<FindOrder>), Error> {
+/// Searches the project while calls are served. A search that fails is not answered: what it would
+/// find is only told.
+fn search_beside(
+    workspace: PathBuf,
+    order: FindOrder,
+    covered: BTreeSet<BytesPath>,
+    outgoing: mpsc::UnboundedSender<ToHost>,
+) {
+    // It ends with this process, which waits for no thread.
+    std::thread::spawn(move || {
+        if let Ok(found) = find::find(&workspace, &order, &covered) {
+            let _ = outgoing.send(ToHost::Found(found));
+        }
+    });
+}
+
+fn greet(first: ToGuest, own_build: String) -> Result<HostHello, Error> {
     match first {
-        ToGuest::Hello(HostHello {
-            protocol,
-            build,
-            disk,
-            find,
-        }) if protocol == PROTOCOL && build == own_build => Ok((disk, find)),
+        ToGuest::Hello(hello) if hello.protocol == PROTOCOL && hello.build == own_build => {
+            Ok(hello)
+        }
         ToGuest::Hello(HostHello {
             protocol, build, ..
         }) => Err(Error::Mismatch {

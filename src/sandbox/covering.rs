@@ -39,9 +39,8 @@ use super::keeper::Purpose;
 use super::keeper::Sees;
 use super::kept::Made;
 use super::renamed::Renamed;
-use super::shared::SharedCovers;
+use super::shared::SharedSandbox;
 use super::shared::lost_words;
-use podbay_engine::ContainerId;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_wire::BytesPath;
@@ -120,7 +119,7 @@ struct Attempt {
 enum Joined {
     Shared(Box<Running>),
     /// Something at this path is protected in it no longer.
-    Unprotected(String),
+    Unprotected(BytesPath),
     /// It was at its end.
     Ended,
 }
@@ -515,8 +514,8 @@ impl Covering {
                 environment::Present::None if spec.review.is_some() => {
                     Box::pin(self.start_copy(&mut state, asked)).await
                 }
-                environment::Present::Same(id, shared) => {
-                    match Box::pin(self.join_shared(&mut state, &id, &shared, asked)).await? {
+                environment::Present::Same(shared) => {
+                    match Box::pin(self.join_shared(&mut state, shared, asked)).await? {
                         Joined::Shared(running) => return Ok(*running),
                         Joined::Unprotected(path) => {
                             let _ = beside.set(lost_words(&path));
@@ -685,68 +684,85 @@ impl Covering {
     }
 
     /// Joins the sandbox of `podbay up` with the masks that it has, unless one is lost. What came
-    /// since is told once.
+    /// since is searched beside the calls.
     async fn join_shared(
         &self,
         state: &mut State,
-        id: &ContainerId,
-        shared: &SharedCovers,
+        present: SharedSandbox,
         asked: Asked<'_>,
     ) -> Result<Joined, Error> {
-        let spec = asked.spec.covering(&shared.covers);
-        let asked = Asked {
-            spec: &spec,
-            ..asked
-        };
-        let Some(Attempt { running, looked }) = self.join(state, id, asked).await? else {
-            return Ok(Joined::Ended);
-        };
-        let found = shared.compare(&spec.project, &looked.covers, &running.facts.mounts);
-        if let Some(path) = found.lost {
-            discard(asked.engine, &running).await;
-            return Ok(Joined::Unprotected(path));
-        }
-        self.remember(&looked.covers, looked.is_whole);
-        let words = found.words(&self.record.told(&id.0));
-        self.record.tell(&id.0, &found.later);
-        state.warnings = looked.warnings;
-        state.warnings.extend(words);
-        state.is_whole |= looked.is_whole;
-        state.covers = Some(shared.covers.clone());
-        Ok(Joined::Shared(Box::new(running)))
-    }
-
-    /// Joins a running sandbox: since commands have run there, a keeper searches for masks
-    /// meanwhile.
-    async fn join(
-        &self,
-        state: &mut State,
-        id: &ContainerId,
-        asked: Asked<'_>,
-    ) -> Result<Option<Attempt>, Error> {
         let Asked {
             engine,
-            spec,
+            find,
             within,
             cancel,
             ..
         } = asked;
-        let joining = Box::pin(environment::join(engine, spec, id, within, cancel));
-        let looking = Box::pin(self.look(&mut state.keeper, asked));
-        let (joined, found) = tokio::join!(joining, looking);
-        match (joined?, found) {
-            (Some(running), Ok(looked)) => {
-                if let Some(git) = asked.git {
-                    Box::pin(git.look_on(self.of_git(asked), &mut state.keeper)).await?;
-                }
-                Ok(Some(Attempt { running, looked }))
-            }
-            (Some(running), Err(error)) => {
-                discard(engine, &running).await;
-                Err(error)
-            }
-            (None, found) => found.map(|_| None),
+        let covers = &present.covers.covers;
+        let spec = asked.spec.covering(covers);
+        let joining = environment::join(engine, &spec, &present, find, within, cancel);
+        let Some(running) = Box::pin(joining).await? else {
+            return Ok(Joined::Ended);
+        };
+        if let Some(path) = present.covers.lost(&spec.project, &running.facts.mounts) {
+            discard(engine, &running).await;
+            return Ok(Joined::Unprotected(path));
         }
+        // What the search finds is only told: this sandbox gets no other masks.
+        state.is_whole = true;
+        state.covers = Some(covers.clone());
+        Ok(Joined::Shared(Box::new(running)))
+    }
+
+    /// Returns what to say of files that came after the sandbox of `podbay up` was made, as a search
+    /// in it found them. Each file is named once.
+    pub(super) fn told_of_shared(
+        &self,
+        spec: &Spec,
+        shared: &SharedSandbox,
+        found: FindResult,
+    ) -> Vec<String> {
+        let Looked {
+            covers,
+            mut warnings,
+            is_whole,
+        } = Looked::of(spec, found);
+        let later = shared.covers.later(&spec.project, &covers);
+        let container = &shared.id.0;
+        if let Some(words) = later.words(&self.record.told(container)) {
+            warnings.push(words);
+            self.record.tell(container, later.paths());
+        }
+        warnings.extend((!is_whole).then(|| NOT_SEARCHED.to_owned()));
+        warnings
+    }
+
+    /// Records the repositories of the project for a session that joined the sandbox of `podbay up`,
+    /// before it changes anything. Returns notes for the user.
+    pub(super) async fn record_git(
+        &self,
+        made: &Made,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, Error> {
+        let (Some(git), mut state) = (&made.git, self.state.lock().await) else {
+            return Ok(Vec::new());
+        };
+        let spec = made
+            .spec
+            .covering(&state.covers.clone().unwrap_or_default());
+        let asked = git::Asked {
+            engine: &made.engine,
+            spec: &spec,
+            labels: &made.labels,
+            purpose: self.purpose,
+            find: &self.find,
+            within,
+            is_laid_out: &CancellationToken::new(),
+            cancel,
+        };
+        Box::pin(git.look_on(asked, &mut state.keeper)).await?;
+        Ok(git.seal().await)
     }
 
     async fn look(&self, slot: &mut Option<Keeper>, asked: Asked<'_>) -> Result<Looked, Error> {

@@ -1,12 +1,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Spec;
 use super::guest_volume;
+use super::link;
 use super::link::Link;
+use super::shared::SharedSandbox;
 use super::user_names::is_about_lists;
 use super::user_names::is_list;
 use super::way;
@@ -44,6 +47,14 @@ pub(super) struct Running {
     pub(super) owned: bool,
     /// What its guest found in the project before anything could run there, if it was to look.
     pub(super) found: Option<FindResult>,
+    /// The search that its guest makes beside the calls, where it joined a sandbox.
+    pub(super) search: Option<SearchBeside>,
+}
+
+/// A search of the project by a guest that joined the sandbox of `podbay up`.
+pub(super) struct SearchBeside {
+    pub(super) shared: SharedSandbox,
+    pub(super) found: oneshot::Receiver<FindResult>,
 }
 
 /// Makes a container whose PID 1 is the guest, and waits for its first word and for what it finds.
@@ -230,7 +241,6 @@ async fn run(
     let running = greet(
         id.clone(),
         stream,
-        true,
         spec.disk,
         Some(find.clone()),
         within,
@@ -287,10 +297,9 @@ pub(super) fn is_covered(spec: &Spec, facts: &Facts) -> Result<(), Error> {
 }
 
 /// Exchanges hellos with the guest at the other end of a stream.
-pub(super) async fn greet(
+async fn greet(
     id: ContainerId,
     stream: Attached,
-    owned: bool,
     disk: DiskLimits,
     find: Option<FindOrder>,
     within: Duration,
@@ -302,26 +311,27 @@ pub(super) async fn greet(
             id: Some(id),
             link,
             facts,
-            owned,
+            owned: true,
             found,
+            search: None,
         }),
-        Err(error) => {
-            let said = diagnostics();
-            let said = said.trim();
-            if said.is_empty() {
-                Err(Error::Link(error))
-            } else {
-                Err(Error::NotStarted {
-                    problem: why_not(said),
-                })
-            }
-        }
+        Err(error) => Err(not_greeted(error, &diagnostics())),
+    }
+}
+
+/// Returns why a guest did not answer, by what it `said` on its error stream.
+pub(super) fn not_greeted(error: link::Error, said: &str) -> Error {
+    match said.trim() {
+        "" => Error::Link(error),
+        said => Error::NotStarted {
+            problem: why_not_started(said),
+        },
     }
 }
 
 /// Returns what a guest said that could not start. It writes to no disk before its hello, so that
 /// none can be full.
-fn why_not(said: &str) -> String {
+fn why_not_started(said: &str) -> String {
     if said.ends_with("(os error 28)") {
         guest::NO_WATCHES.to_owned()
     } else {
@@ -404,13 +414,13 @@ mod tests {
     #[test]
     fn a_guest_without_room_to_wait_does_not_speak_of_a_full_disk() {
         let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
-        let words = why_not(&format!("podbay guest: {full}"));
+        let words = why_not_started(&format!("podbay guest: {full}"));
         assert!(
             words.contains("fs.epoll.max_user_watches") && !words.contains("No space left"),
             "{words}"
         );
         assert_eq!(
-            why_not("podbay guest: it is too old"),
+            why_not_started("podbay guest: it is too old"),
             "podbay guest: it is too old"
         );
     }

@@ -2,9 +2,13 @@
 //! has a name that nobody joins.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_recursion::async_recursion as boxed;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -13,22 +17,28 @@ use super::Project;
 use super::Spec;
 use super::docker::Filling;
 use super::docker::Running;
+use super::docker::SearchBeside;
 use super::docker::facts_of;
-use super::docker::greet;
 use super::docker::is_as_asked_for;
 use super::docker::is_covered;
+use super::docker::not_greeted;
 use super::docker::not_started;
+use super::join_socket;
+use super::link::Link;
 use super::shared::SharedCovers;
+use super::shared::SharedSandbox;
 use super::spec::GUEST_FOLDER;
 use podbay_engine::ContainerId;
 use podbay_engine::ContainerState;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
+use podbay_engine::Mount;
 use podbay_engine::NEXT;
 use podbay_engine::OLD;
 use podbay_engine::Owner;
 use podbay_engine::Role;
-use podbay_wire::BytesPath;
+use podbay_guest as guest;
+use podbay_wire::keep::FindOrder;
 
 /// The sandbox of `podbay up`: it stays when its controller has gone, until nobody has used it for a
 /// while.
@@ -79,11 +89,13 @@ pub struct NextEnvironment {
 
 impl Environment {
     /// Starts a sandbox for a project and sees to it that it works, unless one of the same making runs.
+    /// `joins` is the folder for the sockets of controllers that join it.
     #[boxed]
     pub async fn prepare(
         engine: &Engine,
         spec: &Spec,
         options: &Options,
+        joins: &Path,
         cancel: &CancellationToken,
     ) -> Result<Option<NextEnvironment>, Error> {
         let before = find(engine, &spec.project, cancel).await?;
@@ -98,12 +110,20 @@ impl Environment {
             .as_ref()
             .filter(|state| state.running)
             .map(|state| if state.paused { PAUSED } else { REPLACED });
-        let id = alone(engine, spec, options, cancel).await?;
-        let within = options.start_timeout.duration();
-        let works = match joined(engine, spec, id.clone(), within, cancel).await {
-            Ok(running) => is_covered(spec, &running.facts),
-            Err(error) => Err(error),
-        };
+        let facts = facts_of(engine, cancel).await?;
+        let is_here = facts.local && !facts.desktop;
+        let present = before
+            .as_ref()
+            .and_then(|state| join_socket::folder_of(&state.mounts));
+        // Without a folder controllers join by the engine, which only takes longer.
+        let sockets = is_here
+            .then(|| join_socket::make_folder(joins, &spec.project, present.as_deref()))
+            .and_then(|made| {
+                made.inspect_err(|error| tracing::debug!(%error, "no sockets"))
+                    .ok()
+            });
+        let id = alone(engine, spec, options, sockets.as_deref(), cancel).await?;
+        let works = works(engine, spec, options, &id, sockets, cancel).await;
         match works {
             // Dropping what was joined ended its guest, and the sandbox stays.
             Ok(()) => Ok(Some(NextEnvironment {
@@ -126,12 +146,11 @@ impl Environment {
         spec: &Spec,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, Error> {
-        let Present::Same(_, shared) = present(engine, spec, cancel).await? else {
+        let Present::Same(shared) = present(engine, spec, cancel).await? else {
             return Ok(None);
         };
-        let mounted: Vec<BytesPath> = spec.places().into_iter().collect();
-        let difference = shared.compare(&spec.project, &spec.covers, &mounted);
-        Ok(difference.words(&BTreeSet::new()))
+        let later = shared.covers.later(&spec.project, &spec.covers);
+        Ok(later.words(&BTreeSet::new()))
     }
 
     /// Puts a sandbox in the place of the one before, which ends. Where that fails everything is as it
@@ -225,12 +244,13 @@ async fn alone(
     engine: &Engine,
     spec: &Spec,
     options: &Options,
+    sockets: Option<&Path>,
     cancel: &CancellationToken,
 ) -> Result<ContainerId, Error> {
     let mut n_tries = 1;
     loop {
         remove_strays(engine, &spec.project, cancel).await?;
-        match start(engine, spec, options, cancel).await {
+        match start(engine, spec, options, sockets, cancel).await {
             Err(Error::Engine { source, .. }) if source.is_conflict() && n_tries < MOST_TRIES => {
                 n_tries += 1;
                 tokio::time::sleep(PAUSE).await;
@@ -245,6 +265,7 @@ async fn start(
     engine: &Engine,
     spec: &Spec,
     options: &Options,
+    sockets: Option<&Path>,
     cancel: &CancellationToken,
 ) -> Result<ContainerId, Error> {
     let labels = Labels {
@@ -266,6 +287,15 @@ async fn start(
                     "--lease".into(),
                     lease,
                 ];
+                if let Some(source) = sockets.and_then(Path::to_str) {
+                    let options = ["--sockets", join_socket::TARGET];
+                    container.entrypoint.extend(options.map(ToOwned::to_owned));
+                    container.mounts.push(Mount::Bind {
+                        source: source.to_owned(),
+                        target: join_socket::TARGET.to_owned(),
+                        read_only: true,
+                    });
+                }
                 container.attached = false;
                 container
             })
@@ -336,7 +366,7 @@ async fn find(
 /// What came of looking for an environment.
 pub(super) enum Present {
     /// It runs, and was made from the same settings.
-    Same(ContainerId, SharedCovers),
+    Same(SharedSandbox),
     /// One runs that was made from others, or was paused; these words are for the user.
     Other(String),
     None,
@@ -357,26 +387,31 @@ pub(super) async fn present(
     Ok(if state.paused {
         Present::Other(PAUSED_BESIDE.to_owned())
     } else if is_same(&state, spec) {
-        let shared = SharedCovers::of(&state, &spec.mounted);
-        Present::Same(state.id, shared)
+        Present::Same(SharedSandbox {
+            covers: SharedCovers::of(&state, &spec.mounted),
+            sockets: join_socket::folder_of(&state.mounts),
+            pid: state.pid,
+            id: state.id,
+        })
     } else {
         Present::Other(other_words(&state.image, spec.image()))
     })
 }
 
-/// Joins an environment; `None`: it was at its end.
+/// Joins an environment; `None`: it was at its end. Its guest searches the project beside the calls.
 pub(super) async fn join(
     engine: &Engine,
     spec: &Spec,
-    id: &ContainerId,
+    shared: &SharedSandbox,
+    find: &FindOrder,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Option<Running>, Error> {
-    match joined(engine, spec, id.clone(), within, cancel).await {
+    match joined(engine, spec, shared, find, within, cancel).await {
         Ok(running) => Ok(Some(running)),
         Err(error) if cancel.is_cancelled() => Err(error),
         Err(error) => {
-            if ends(engine, spec, id, cancel).await {
+            if ends(engine, spec, &shared.id, cancel).await {
                 Ok(None)
             } else {
                 Err(error)
@@ -420,21 +455,106 @@ fn other_words(theirs: &str, ours: &str) -> String {
     )
 }
 
-/// Starts a guest in a sandbox that runs, and looks through its eyes whether that is what was asked
-/// for.
+/// Looks from inside of a new sandbox whether it is what was asked for. Its folder of sockets goes
+/// where the guest does not connect to one.
+async fn works(
+    engine: &Engine,
+    spec: &Spec,
+    options: &Options,
+    id: &ContainerId,
+    sockets: Option<PathBuf>,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let state = engine
+        .state(&id.0, cancel)
+        .await
+        .map_err(Error::engine("look at the environment"))?;
+    let pid = state.and_then(|state| state.pid);
+    let mut stream = by_socket(sockets.as_deref(), pid).await;
+    if let (None, Some(folder)) = (&stream, &sockets) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    if stream.is_none() {
+        stream = Some(by_engine(engine, spec, id, cancel).await?);
+    }
+    let (within, disk) = (options.start_timeout.duration(), spec.disk);
+    let JoinStream { stream, said } = stream.expect("it was reached one way or the other");
+    let (_link, facts) = Link::connect(stream, &guest::build_id(), disk, within, cancel)
+        .await
+        .map_err(|error| not_greeted(error, &said()))?;
+    is_as_asked_for(spec, facts_of(engine, cancel).await?, &facts)?;
+    is_covered(spec, &facts)
+}
+
+/// Starts a guest in a sandbox that runs, and looks from inside whether that is what was asked for.
 async fn joined(
     engine: &Engine,
     spec: &Spec,
-    id: ContainerId,
+    shared: &SharedSandbox,
+    find: &FindOrder,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
+    let stream = match by_socket(shared.sockets.as_deref(), shared.pid).await {
+        Some(stream) => stream,
+        None => by_engine(engine, spec, &shared.id, cancel).await?,
+    };
+    let JoinStream { stream, said } = stream;
+    let (build, find) = (guest::build_id(), find.clone());
+    let (link, facts, found) =
+        Link::connect_searching(stream, &build, spec.disk, find, within, cancel)
+            .await
+            .map_err(|error| not_greeted(error, &said()))?;
+    is_as_asked_for(spec, facts_of(engine, cancel).await?, &facts)?;
+    Ok(Running {
+        id: Some(shared.id.clone()),
+        link,
+        facts,
+        owned: false,
+        found: None,
+        search: Some(SearchBeside {
+            shared: shared.clone(),
+            found,
+        }),
+    })
+}
+
+/// A stream to a guest, and what that says on its error stream.
+struct JoinStream {
+    stream: Box<dyn Duplex>,
+    said: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+async fn by_socket(folder: Option<&Path>, pid: Option<u32>) -> Option<JoinStream> {
+    let (folder, pid) = (folder?, pid?);
+    match join_socket::accept(folder, pid).await {
+        Ok(stream) => Some(JoinStream {
+            stream: Box::new(stream),
+            said: Box::new(String::new),
+        }),
+        Err(error) => {
+            tracing::debug!(%error, "the sandbox is joined by the engine");
+            None
+        }
+    }
+}
+
+async fn by_engine(
+    engine: &Engine,
+    spec: &Spec,
+    id: &ContainerId,
+    cancel: &CancellationToken,
+) -> Result<JoinStream, Error> {
     let program = format!("{GUEST_FOLDER}/podbay");
     let stream = engine
-        .exec(&id, spec.user(), &[&program, "guest", "serve"], cancel)
+        .exec(id, spec.user(), &[&program, "guest", "serve"], cancel)
         .await
         .map_err(Error::engine("join the environment"))?;
-    let running = greet(id, stream, false, spec.disk, None, within, cancel).await?;
-    is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
-    Ok(running)
+    let said = Box::new(stream.diagnostics());
+    let stream = Box::new(stream);
+    Ok(JoinStream { stream, said })
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use async_recursion::async_recursion as boxed;
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -67,6 +68,10 @@ pub(super) struct Inner {
     pub(super) searching: CancellationToken,
     /// Of a session whose turns go into the project.
     pub(super) progress: std::sync::Mutex<by_turn::Progress>,
+    /// Tells what a search beside the calls finds, if there is one.
+    pub(super) telling: std::sync::Mutex<Option<JoinHandle<()>>>,
+    /// A session that joined the sandbox of `podbay up`, and whose git is not on record yet.
+    pub(super) is_unrecorded: AtomicBool,
     /// Whether a call was made that may change something: before that, nothing has run in any sandbox.
     pub(super) has_run: AtomicBool,
     pub(super) state: Arc<Mutex<State>>,
@@ -206,7 +211,8 @@ impl Sandbox {
         deadline: Duration,
     ) -> Result<Output, Error> {
         if may_change(&call) {
-            self.inner.turn.has_begun(cancel).await;
+            self.inner.turn.may_change(cancel).await;
+            self.record_git(cancel).await;
             match self.inner.base.is_kept(cancel).await {
                 Err(_) if cancel.is_cancelled() => return Ok(Output::Fault(Fault::Cancelled)),
                 kept => kept?,
@@ -270,7 +276,8 @@ impl Sandbox {
         call: Call,
         cancel: &CancellationToken,
     ) -> Result<link::OpenCall, Error> {
-        self.inner.turn.has_begun(cancel).await;
+        self.inner.turn.may_change(cancel).await;
+        self.record_git(cancel).await;
         self.inner.base.is_kept(cancel).await?;
         self.inner.has_run.store(true, Ordering::Release);
         let living = self.living(cancel).await?;
@@ -443,7 +450,9 @@ impl Sandbox {
             return false;
         }
         tokio::join!(self.remove_ending(), made.covering.discard(&made.engine));
-        git.forget(&made.engine).await;
+        if !self.inner.is_unrecorded.load(Ordering::Acquire) {
+            git.forget(&made.engine).await;
+        }
         true
     }
 
@@ -575,6 +584,7 @@ impl Inner {
                     facts,
                     owned: false,
                     found: None,
+                    search: None,
                 })
             }
         }

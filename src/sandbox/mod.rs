@@ -23,6 +23,7 @@ mod guest_volume;
 mod held;
 mod image_name;
 mod image_paths;
+mod join_socket;
 mod keeper;
 mod kept;
 mod limits;

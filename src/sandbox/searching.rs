@@ -1,10 +1,15 @@
 //! Searches what there was no time for before a session's first command.
 //!
 //! Runs once beside the session, through the whole project. If it finds something to mask, the next
-//! call gets another sandbox: the running one is not ended under a command.
+//! call gets another sandbox: the running one is not ended under a command. In the sandbox of
+//! `podbay up` the guest that joins searches beside the calls, and what it finds is told.
+
+use std::sync::PoisonError;
+use std::time::Duration;
 
 use super::Sandbox;
 use super::covering::Searched;
+use super::docker::SearchBeside;
 use super::kept::Way;
 use super::turns::with_causes;
 use podbay_event::Kind;
@@ -39,6 +44,41 @@ impl Sandbox {
                 )),
             }
         });
+    }
+
+    /// Tells what the search of a guest that joined the sandbox of `podbay up` finds.
+    pub(super) fn tell_beside(&self, search: SearchBeside) {
+        let sandbox = self.clone();
+        let telling = tokio::spawn(async move {
+            let (SearchBeside { shared, found }, Way::Engine(made)) = (search, &sandbox.inner.way)
+            else {
+                return;
+            };
+            if let Ok(found) = found.await {
+                let told = made.covering.told_of_shared(&made.spec, &shared, found);
+                for message in told {
+                    sandbox.warn(message);
+                }
+            }
+        });
+        *self
+            .inner
+            .telling
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(telling);
+    }
+
+    /// Waits until what came after the sandbox of `podbay up` was made is told, at most so long.
+    pub async fn has_told(&self, within: Duration) {
+        let telling = self
+            .inner
+            .telling
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(telling) = telling {
+            let _ = tokio::time::timeout(within, telling).await;
+        }
     }
 
     /// Gives the next call a sandbox with the new masks, and reports it.

@@ -5,10 +5,14 @@
 //! name of a secret or of a repository; a later file of the user's is named, once.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use super::Covers;
 use super::Project;
 use super::covers::WORKSPACE;
+use podbay_engine::ContainerId;
 use podbay_engine::ContainerState;
 use podbay_wire::BytesPath;
 
@@ -23,14 +27,20 @@ pub(super) struct SharedCovers {
     top: BTreeSet<&'static str>,
 }
 
-/// How a shared sandbox differs from what a search of the project finds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Difference {
-    /// What is protected in it no longer, though it is still there: it was replaced on the host.
-    pub(super) lost: Option<String>,
-    /// What it does not protect: it came later.
-    pub(super) later: Vec<String>,
+/// The sandbox of `podbay up`, as the engine tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SharedSandbox {
+    pub(super) id: ContainerId,
+    pub(super) covers: SharedCovers,
+    /// Its first process, as this machine numbers it.
+    pub(super) pid: Option<u32>,
+    /// Where it looks for the sockets of controllers, on this machine.
+    pub(super) sockets: Option<PathBuf>,
 }
+
+/// What a shared sandbox does not protect, because it came later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LaterPaths(Vec<String>);
 
 impl SharedCovers {
     /// Returns those of a container. `foreign` is what is mounted in the project from elsewhere,
@@ -62,47 +72,48 @@ impl SharedCovers {
         }
     }
 
-    /// Compares them with what is to be protected now, and with what is `mounted` in the sandbox.
-    pub(super) fn compare(
-        &self,
-        project: &Project,
-        now: &Covers,
-        mounted: &[BytesPath],
-    ) -> Difference {
+    /// Returns what is protected in the sandbox no longer, though it is still in the project: it was
+    /// replaced on the host. `mounted` is what is mounted in the sandbox.
+    pub(super) fn lost(&self, project: &Project, mounted: &[BytesPath]) -> Option<BytesPath> {
         let mounted: BTreeSet<&BytesPath> = mounted.iter().collect();
+        let top = self.top.iter().map(|&name| BytesPath::from(name));
+        self.covers
+            .covered()
+            .into_iter()
+            .chain(top)
+            .filter(|place| !mounted.contains(place))
+            .find(|place| {
+                let path = project.path().join(OsStr::from_bytes(place.as_bytes()));
+                path.symlink_metadata().is_ok()
+            })
+    }
+
+    /// Returns what is to be protected now, and was not when the sandbox was made.
+    pub(super) fn later(&self, project: &Project, now: &Covers) -> LaterPaths {
         let is_there = |name: &str| match name {
             ".git" => project.has_git(),
             _ => project.has_settings(),
         };
-        let mut lost: Vec<String> = self
-            .covers
-            .covered()
-            .intersection(&now.covered())
-            .filter(|place| !mounted.contains(place))
-            .map(ToString::to_string)
-            .collect();
         let mut later = now.newly_hidden(&self.covers);
         later.extend(now.newly_read_only(&self.covers));
-        for name in TOP.into_iter().filter(|name| is_there(name)) {
-            if !self.top.contains(name) {
-                later.push(name.to_owned());
-            } else if !mounted.contains(&BytesPath::from(name)) {
-                lost.push(name.to_owned());
-            }
-        }
+        let top = TOP
+            .into_iter()
+            .filter(|name| is_there(name) && !self.top.contains(name));
+        later.extend(top.map(ToOwned::to_owned));
         later.sort();
-        Difference {
-            lost: lost.into_iter().next(),
-            later,
-        }
+        LaterPaths(later)
     }
 }
 
-impl Difference {
+impl LaterPaths {
+    pub(super) fn paths(&self) -> &[String] {
+        &self.0
+    }
+
     /// Says what came later, but for what was `told` before.
     pub(super) fn words(&self, told: &BTreeSet<String>) -> Option<String> {
         let new: Vec<&str> = self
-            .later
+            .0
             .iter()
             .filter(|path| !told.contains(*path))
             .map(String::as_str)
@@ -118,7 +129,7 @@ impl Difference {
 }
 
 /// Says why a shared sandbox is not joined.
-pub(super) fn lost_words(path: &str) -> String {
+pub(super) fn lost_words(path: &BytesPath) -> String {
     format!(
         "the environment of `podbay up` no longer protects `{path}`, which was replaced on your machine, so this is a second sandbox beside it; \
          `podbay down` and `podbay up` make one that does"
@@ -136,47 +147,59 @@ mod tests {
         Covers::of_paths(texts(hidden), texts(read_only))
     }
 
-    #[track_caller]
-    fn check(now: &Covers, mounted: &[&str], lost: Option<&str>, later: &[&str]) {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join(".git")).expect("made");
-        let project =
-            Project::open(folder.path(), None, Path::new("/nonexistent")).expect("a project");
-        let shared = SharedCovers {
+    fn shared() -> SharedCovers {
+        SharedCovers {
             covers: covers(&[".env", "a/.env"], &[".envrc"]),
             top: BTreeSet::from([".git"]),
-        };
-        let mounted: Vec<BytesPath> = mounted.iter().map(|&path| BytesPath::from(path)).collect();
-        let found = shared.compare(&project, now, &mounted);
-        assert_eq!(
-            (found.lost.as_deref(), found.later),
-            (lost, later.iter().map(|&path| path.to_owned()).collect())
-        );
+        }
+    }
+
+    fn project(folder: &Path) -> Project {
+        std::fs::create_dir_all(folder.join(".git")).expect("made");
+        std::fs::create_dir_all(folder.join("a")).expect("made");
+        for name in [".env", "a/.env", ".envrc"] {
+            std::fs::write(folder.join(name), "").expect("written");
+        }
+        Project::open(folder, None, Path::new("/nonexistent")).expect("a project")
     }
 
     #[test]
-    fn what_came_later_is_told_and_what_was_replaced_is_lost() {
-        let all = [".env", "a/.env", ".envrc", ".git"];
-        let before = covers(&[".env", "a/.env"], &[".envrc"]);
-        check(&before, &all, None, &[]);
-        check(
-            &covers(&[".env", "a/.env", "b/.npmrc"], &[".envrc", "repo/.git"]),
-            &all,
-            None,
-            &["b/.npmrc", "repo/.git"],
-        );
-        check(&before, &[".env", ".envrc", ".git"], Some("a/.env"), &[]);
-        check(&before, &[".env", "a/.env", ".envrc"], Some(".git"), &[]);
+    fn a_mask_that_is_gone_while_its_file_is_there_is_lost() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let project = project(folder.path());
+        let lost = |mounted: &[&str]| {
+            let mounted: Vec<BytesPath> =
+                mounted.iter().map(|&path| BytesPath::from(path)).collect();
+            shared()
+                .lost(&project, &mounted)
+                .map(|path| path.to_string())
+        };
+        assert_eq!(lost(&[".env", "a/.env", ".envrc", ".git"]), None);
+        assert_eq!(lost(&[".env", ".envrc", ".git"]).as_deref(), Some("a/.env"));
+        assert_eq!(lost(&[".env", "a/.env", ".envrc"]).as_deref(), Some(".git"));
         // What the user removed needs no mask.
-        check(&covers(&[".env"], &[]), &[".env", ".git"], None, &[]);
+        std::fs::remove_file(folder.path().join("a/.env")).expect("removed");
+        assert_eq!(lost(&[".env", ".envrc", ".git"]), None);
+    }
+
+    #[test]
+    fn what_came_after_the_sandbox_is_later() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let project = project(folder.path());
+        let later = |hidden: &[&str], read_only: &[&str]| {
+            shared().later(&project, &covers(hidden, read_only)).0
+        };
+        assert!(later(&[".env", "a/.env"], &[".envrc"]).is_empty());
+        assert_eq!(
+            later(&[".env", "a/.env", "b/.npmrc"], &[".envrc", "repo/.git"]),
+            ["b/.npmrc", "repo/.git"]
+        );
+        assert!(later(&[".env"], &[]).is_empty());
     }
 
     #[test]
     fn what_was_told_is_not_told_again() {
-        let found = Difference {
-            lost: None,
-            later: vec![".env".to_owned(), "repo/.git".to_owned()],
-        };
+        let found = LaterPaths(vec![".env".to_owned(), "repo/.git".to_owned()]);
         let told = BTreeSet::from([".env".to_owned()]);
         let words = found.words(&told).expect("one is new");
         assert!(words.contains("older than repo/.git, so"), "{words}");

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -178,10 +179,12 @@ impl Sandbox {
             beside: OnceLock::new(),
             searching: CancellationToken::new(),
             progress: std::sync::Mutex::default(),
+            telling: std::sync::Mutex::default(),
+            is_unrecorded: AtomicBool::new(false),
             has_run: AtomicBool::new(false),
             state,
         };
-        let running = match inner.make_with_gateway(cancel).await {
+        let mut running = match inner.make_with_gateway(cancel).await {
             Ok(running) => running,
             Err(error) => {
                 inner.close_keeper().await;
@@ -196,7 +199,9 @@ impl Sandbox {
                 let (covered, uncovered) = made.covering.told().await;
                 hidden = covered;
                 let mut notes = Vec::new();
-                if let Some(git) = &made.git {
+                if let Some(git) = &made.git
+                    && running.owned
+                {
                     tracked = git.tracked(&hidden).await;
                     notes = git.seal().await;
                 }
@@ -252,11 +257,18 @@ impl Sandbox {
             mounted,
             mounted_words,
         };
+        let search = running.search.take();
+        let is_session = matches!(&inner.way, Way::Engine(made) if made.git.is_some());
+        let is_unrecorded = is_session && !running.owned;
+        inner.is_unrecorded.store(is_unrecorded, Ordering::Release);
         inner.state.lock().await.running = Some(running);
         let sandbox = Self {
             inner: Arc::new(inner),
         };
         sandbox.search_on();
+        if let Some(search) = search {
+            sandbox.tell_beside(search);
+        }
         Ok((sandbox, started))
     }
 }

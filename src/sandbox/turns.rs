@@ -51,19 +51,30 @@ pub(super) struct Turn {
     is_kept: AtomicBool,
     /// Ends the keeping of that.
     stop: Mutex<CancellationToken>,
+    /// Fires when something is to be changed: a turn that waits for that begins then.
+    wanted: Mutex<CancellationToken>,
 }
 
 impl Turn {
-    fn begin(&self) -> (watch::Sender<bool>, CancellationToken) {
+    fn begin(&self) -> Begun {
         let (sender, receiver) = watch::channel(false);
         let stop = CancellationToken::new();
+        let wanted = CancellationToken::new();
         self.is_kept.store(false, Ordering::Release);
         *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
         self.stop
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone_from(&stop);
-        (sender, stop)
+        self.wanted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&wanted);
+        Begun {
+            begun: sender,
+            stop,
+            wanted,
+        }
     }
 
     /// Gives up what keeps how the project was, if that is still under way.
@@ -74,8 +85,28 @@ impl Turn {
             .cancel();
     }
 
+    /// Begins the turn under way, if it waits for something to be changed.
+    fn want(&self) {
+        self.wanted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .cancel();
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_cancelled()
+    }
+
     /// Waits until the turn under way, if one is, may change something.
-    pub(super) async fn has_begun(&self, cancel: &CancellationToken) {
+    pub(super) async fn may_change(&self, cancel: &CancellationToken) {
+        self.want();
+        self.has_begun(cancel).await;
+    }
+
+    async fn has_begun(&self, cancel: &CancellationToken) {
         let begun = self
             .begun
             .lock()
@@ -98,6 +129,13 @@ impl Turn {
     }
 }
 
+/// What keeps how the project was tells, and is told.
+struct Begun {
+    begun: watch::Sender<bool>,
+    stop: CancellationToken,
+    wanted: CancellationToken,
+}
+
 /// What a turn changed in the project.
 #[derive(Clone, Debug)]
 pub enum EndedTurn {
@@ -117,7 +155,16 @@ impl Sandbox {
         if self.is_by_turn() {
             return self.begin_held_turn(n_turn, words);
         }
-        let (begun, stop) = self.inner.turn.begin();
+        let Begun {
+            begun,
+            stop,
+            wanted,
+        } = self.inner.turn.begin();
+        // A session that joined a sandbox has nothing of its own there before its first change.
+        let is_unrecorded = self.inner.is_unrecorded.load(Ordering::Acquire);
+        if !is_unrecorded {
+            wanted.cancel();
+        }
         let sandbox = self.clone();
         let order = TurnOrder::Begin {
             session: session.to_owned(),
@@ -127,6 +174,11 @@ impl Sandbox {
             auto_run: self.auto_run(),
         };
         tokio::spawn(async move {
+            tokio::select! {
+                () = wanted.cancelled() => {}
+                () = stop.cancelled() => return,
+            }
+            sandbox.record_git(&stop).await;
             match sandbox.tell_turn(order, &stop).await {
                 Ok(TurnAnswer::Began(began)) => {
                     sandbox.inner.turn.is_kept.store(true, Ordering::Release);
@@ -159,6 +211,11 @@ impl Sandbox {
     }
 
     async fn end_live_turn(&self, cancel: &CancellationToken) -> Option<TurnEnded> {
+        if !self.inner.turn.is_wanted() {
+            // Nothing was to be changed.
+            self.inner.turn.stop();
+            return self.inner.turn.end().then(TurnEnded::default);
+        }
         self.inner.turn.has_begun(cancel).await;
         if cancel.is_cancelled() {
             self.inner.turn.stop();
@@ -208,6 +265,28 @@ impl Sandbox {
 
     fn auto_run(&self) -> Vec<String> {
         self.inner.options.auto_run.clone()
+    }
+
+    /// Records the repositories of the project, where the session joined a sandbox and has not
+    /// changed anything yet.
+    pub(super) async fn record_git(&self, cancel: &CancellationToken) {
+        let Way::Engine(made) = &self.inner.way else {
+            return;
+        };
+        if !self.inner.is_unrecorded.load(Ordering::Acquire) {
+            return;
+        }
+        let within = self.inner.options.start_timeout.duration();
+        match Box::pin(made.covering.record_git(made, within, cancel)).await {
+            Ok(notes) => {
+                for note in notes {
+                    self.say_once(note);
+                }
+            }
+            Err(_) if cancel.is_cancelled() => return,
+            Err(error) => tracing::debug!(%error, "how the repositories are is not on record"),
+        }
+        self.inner.is_unrecorded.store(false, Ordering::Release);
     }
 
     async fn tell_turn(

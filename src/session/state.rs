@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its subfolders.
-    pub const FOLDERS: [&str; 14] = [
+    pub const FOLDERS: [&str; 15] = [
         "sessions",
         "answers",
         "aside",
@@ -29,6 +29,7 @@ impl State {
         "engines",
         "images",
         "installs",
+        "joins",
         "locks",
         "mcp",
         "memories",
@@ -110,6 +111,11 @@ impl State {
     /// What installations of each project left in its caches.
     pub fn installs(&self) -> PathBuf {
         self.root.join("installs")
+    }
+
+    /// Sockets of controllers that join the sandboxes of `podbay up`.
+    pub fn joins(&self) -> PathBuf {
+        self.root.join("joins")
     }
 
     /// Project settings that the user trusts.

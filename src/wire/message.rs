@@ -1,8 +1,8 @@
 //! The messages in both directions, one per frame.
 //!
 //! Both ends send `Hello` at once and wait for the other's. A host that requests a search in its
-//! hello gets `FindResult` next, before anything else happens. After that it sends calls, each with an
-//! id of its own; the guest answers each with chunks and exactly one `Done`. Bytes of a call are
+//! hello gets `FindResult` next, before anything else happens, or, where it said `Beside`, once at any
+//! later time. After that it sends calls, each with an id of its own; the guest answers each with chunks and exactly one `Done`. Bytes of a call are
 //! under flow control: a sender may have at most [`WINDOW`] unacknowledged bytes per call and
 //! direction (each frame counted by [`cost`]), and gets more by `Credit`. Inputs and chunks have at
 //! most [`CHUNK`] bytes; an empty input is the end of the input and costs nothing, an empty chunk
@@ -123,10 +123,25 @@ pub struct HostHello {
     pub protocol: u32,
     pub build: String,
     pub disk: DiskLimits,
-    /// What to search for in the project. Asked of the first guest of a sandbox: no command has run
-    /// there yet, so its answer can be trusted.
+    /// What to search for in the project.
     #[serde(default)]
     pub find: Option<FindOrder>,
+    /// When to do that.
+    #[serde(default)]
+    pub search: SearchTime,
+}
+
+/// When a guest searches the project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchTime {
+    /// Before the first call: asked of the first guest of a sandbox. No command has run there yet,
+    /// so its answer can be trusted.
+    #[default]
+    First,
+    /// Beside the calls: asked of a guest that joins a sandbox whose masks are settled. Its answer
+    /// only tells the user something.
+    Beside,
 }
 
 /// How much of the project's disk a session's commands may take; 0 is no limit.

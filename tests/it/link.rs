@@ -181,6 +181,34 @@ async fn a_hello_must_come_in_time_and_match() {
 }
 
 #[tokio::test]
+async fn a_search_beside_the_calls_is_answered_once() {
+    let found = FindResult {
+        is_whole: true,
+        ..FindResult::default()
+    };
+    let too_much = FindResult {
+        auto_run: vec![BytesPath::from_bytes(vec![b'a'; 5000])],
+        ..FindResult::default()
+    };
+    let check = async |said: [FindResult; 2], first: Option<FindResult>| {
+        let (ours, mut evil) = pair();
+        evil.hello(PROTOCOL, "build").await;
+        let (disk, find) = (DiskLimits::default(), FindOrder::default());
+        let cancel = CancellationToken::new();
+        let connecting = Link::connect_searching(ours, "build", disk, find, PATIENCE, &cancel);
+        let (link, _, receiver) = connecting.await.expect("greeted");
+        for found in said {
+            evil.say(&ToHost::Found(found)).await;
+        }
+        let reason = tokio::time::timeout(PATIENCE, link.wait_ended()).await;
+        assert!(matches!(reason, Ok(Reason::Protocol(_))), "{reason:?}");
+        assert_eq!(receiver.await.ok(), first);
+    };
+    check([found.clone(), found.clone()], Some(found.clone())).await;
+    check([too_much, found], None).await;
+}
+
+#[tokio::test]
 async fn what_a_guest_found_comes_next_when_it_was_asked_and_never_else() {
     let find = FindOrder {
         budget_ms: 1,

@@ -23,6 +23,7 @@ use futures::SinkExt;
 use futures::StreamExt;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::codec::FramedRead;
 use tokio_util::codec::FramedWrite;
@@ -52,6 +53,7 @@ use podbay_wire::message::Facts;
 use podbay_wire::message::GuestHello;
 use podbay_wire::message::HostHello;
 use podbay_wire::message::MAX_MOUNTS;
+use podbay_wire::message::SearchTime;
 use podbay_wire::message::Stream;
 use podbay_wire::message::ToGuest;
 use podbay_wire::message::ToHost;
@@ -110,7 +112,8 @@ impl Link {
         let mut sink = FramedWrite::new(writer, frame::codec());
         let greeting = async {
             let looks = find.is_some();
-            let facts = greet(&mut frames, &mut sink, build, disk, find).await?;
+            let hello = hello(build, disk, find, SearchTime::First);
+            let facts = greet(&mut frames, &mut sink, build, hello).await?;
             Ok((
                 facts,
                 if looks {
@@ -126,12 +129,42 @@ impl Link {
         };
         Ok((
             Link {
-                traffic: Traffic::start(frames, sink),
+                traffic: Traffic::start(frames, sink, None),
                 exec_gate: facts.exec_gate,
             },
             facts,
             found,
         ))
+    }
+
+    /// Like [`Link::connect`], of a guest that looks for something in the project beside the calls.
+    /// The receiver gets what it found; where the search fails or the stream ends, nothing.
+    pub async fn connect_searching<S>(
+        stream: S,
+        build: &str,
+        disk: DiskLimits,
+        find: FindOrder,
+        deadline: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<(Link, Facts, oneshot::Receiver<FindResult>), Error>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (reader, writer) = tokio::io::split(stream);
+        let mut frames = FramedRead::new(reader, frame::codec());
+        let mut sink = FramedWrite::new(writer, frame::codec());
+        let hello = hello(build, disk, Some(find), SearchTime::Beside);
+        let greeting = greet(&mut frames, &mut sink, build, hello);
+        let facts = tokio::select! {
+            greeted = tokio::time::timeout(deadline, greeting) => greeted.map_err(|_elapsed| Error::NoHello { within: deadline })??,
+            () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
+        };
+        let (found, receiver) = oneshot::channel();
+        let link = Link {
+            traffic: Traffic::start(frames, sink, Some(found)),
+            exec_gate: facts.exec_gate,
+        };
+        Ok((link, facts, receiver))
     }
 
     /// Returns whether the programs that commands start are seen there, as the guest told it before
@@ -310,23 +343,26 @@ async fn answer(asking: &mut Option<Asking<'_>>) -> bool {
     }
 }
 
+fn hello(build: &str, disk: DiskLimits, find: Option<FindOrder>, search: SearchTime) -> ToGuest {
+    ToGuest::Hello(HostHello {
+        protocol: PROTOCOL,
+        build: build.to_owned(),
+        disk,
+        find,
+        search,
+    })
+}
+
 async fn greet<R, W>(
     frames: &mut FramedRead<R, tokio_util::codec::LengthDelimitedCodec>,
     sink: &mut FramedWrite<W, tokio_util::codec::LengthDelimitedCodec>,
     build: &str,
-    disk: DiskLimits,
-    find: Option<FindOrder>,
+    hello: ToGuest,
 ) -> Result<Facts, Error>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let hello = ToGuest::Hello(HostHello {
-        protocol: PROTOCOL,
-        build: build.to_owned(),
-        disk,
-        find,
-    });
     let hello = frame::encode(&hello).map_err(|source| Error::Greet {
         reason: Reason::Protocol(source.to_string()),
     })?;

@@ -12,6 +12,7 @@ use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio_util::codec::FramedRead;
 use tokio_util::codec::FramedWrite;
 use tokio_util::codec::LengthDelimitedCodec;
@@ -28,6 +29,7 @@ use podbay_wire::CallId;
 use podbay_wire::MAX_QUESTIONS;
 use podbay_wire::Output;
 use podbay_wire::frame;
+use podbay_wire::keep::FindResult;
 use podbay_wire::message::CHUNK;
 use podbay_wire::message::MAX_CALLS;
 use podbay_wire::message::ToGuest;
@@ -53,6 +55,8 @@ struct State {
     next_id: u32,
     n_stray: u32,
     ended: Option<Reason>,
+    /// Gets what the guest finds in the project, where it was asked to search beside the calls.
+    found: Option<oneshot::Sender<FindResult>>,
 }
 
 /// A call under way, as the reader knows it.
@@ -95,6 +99,7 @@ impl Traffic {
     pub(super) fn start<R, W>(
         frames: FramedRead<R, LengthDelimitedCodec>,
         sink: FramedWrite<W, LengthDelimitedCodec>,
+        found: Option<oneshot::Sender<FindResult>>,
     ) -> Arc<Self>
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -103,7 +108,10 @@ impl Traffic {
         let outbox = Arc::new(Outbox::new(sink));
         let over = CancellationToken::new();
         let traffic = Arc::new(Self {
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                found,
+                ..State::default()
+            }),
             outbox: Arc::clone(&outbox),
             over: over.clone(),
         });
@@ -208,6 +216,7 @@ impl Traffic {
     pub(super) fn end(&self, reason: Reason) {
         let mut state = self.lock();
         state.ended.get_or_insert(reason);
+        state.found = None;
         for (_, entry) in state.calls.drain() {
             entry.input.close();
         }
@@ -223,9 +232,18 @@ impl Traffic {
     fn handle(&self, message: ToHost) -> Result<(), Reason> {
         match message {
             ToHost::Hello(_) => Err(Reason::Protocol("a second hello".to_owned())),
-            ToHost::Found(_) => Err(Reason::Protocol(
-                "it found what nobody looks for".to_owned(),
+            ToHost::Found(found) if found.is_too_much() => Err(Reason::Protocol(
+                "more was found than a look may bring".to_owned(),
             )),
+            ToHost::Found(found) => match self.lock().found.take() {
+                Some(receiver) => {
+                    let _ = receiver.send(found);
+                    Ok(())
+                }
+                None => Err(Reason::Protocol(
+                    "it found what nobody looks for".to_owned(),
+                )),
+            },
             ToHost::Closing { reason } => Err(Reason::from_closing(&reason)),
             ToHost::Chunk { id, stream, data } => {
                 let bytes = data.0.len();

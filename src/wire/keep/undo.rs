@@ -143,7 +143,8 @@ pub struct TurnBegan {
     pub may_run: NamedList<MayRun>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a turn changed. The default is one that changed nothing and is not on record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnEnded {
     pub turn: u64,
     /// Those nearest to the top first.

@@ -230,6 +230,7 @@ fn an_engine_that_hangs_or_fails_when_a_shared_box_is_joined_leaves_the_box_as_i
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new().start_blocking();
     up(&env, &model, &[]);
+    env.join_by_engine();
     let container = env.container();
     // To look at it, to make a guest in it, to start that, and to look at what came of it.
     let is_it = |stage: &str, request: &Request| match stage {
@@ -336,12 +337,12 @@ fn an_engine_that_goes_away_during_a_run_ends_it_with_code_five() {
     run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
 }
 
-/// Ends or stops, from inside, every guest that serves a controller beside PID 1: those whose
-/// parent is nobody of the sandbox.
+/// Ends or stops, from inside, every guest that serves a controller beside PID 1: those that PID 1 or
+/// the engine started.
 fn against_guests(signal: &str) -> String {
     format!(
-        "touch begun; for p in /proc/[0-9]*; do n=${{p#/proc/}}; if [ $n != 1 ] && [ \"$(sed 's/.*) . //' $p/stat | cut -d' ' -f1)\" = 0 ]; then \
-         kill -{signal} $n; fi; done; sleep 30"
+        "touch begun; for p in /proc/[0-9]*; do n=${{p#/proc/}}; case $n:\"$(sed 's/.*) . //' $p/stat | cut -d' ' -f1)\" in 1:*) ;; *:0|*:1) \
+         kill -{signal} $n ;; esac; done; sleep 30"
     )
 }
 

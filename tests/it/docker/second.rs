@@ -167,11 +167,11 @@ fn an_environment_stays_until_the_one_in_its_place_works() {
         command.env("PODBAY_LLM_RETRIES", "0");
         command
     };
-    // No model; nothing made, nothing started, no guest that answers, no name available. Each time
-    // another making is asked for.
+    // No model; nothing made, nothing started, no name available. Each time another making is asked
+    // for.
     run(&mut other("http://127.0.0.1:9/v1")).expect(6);
     is_as_it_was(&env, &first);
-    for (number, stage) in ["/containers/create", "start", "exec", "rename"]
+    for (number, stage) in ["/containers/create", "start", "rename"]
         .into_iter()
         .enumerate()
     {
@@ -275,6 +275,7 @@ fn an_environment_that_ends_while_it_is_joined_is_as_good_as_none() {
     let model = ScriptedModel::new().start_blocking();
     for (number, stage) in ["exec", "start"].into_iter().enumerate() {
         up(&env, &model, &[]);
+        env.join_by_engine();
         let container = env.container();
         // As its lease would end it: between the look at it and the guest in it, or just when that
         // is to start.

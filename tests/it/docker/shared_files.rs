@@ -1,11 +1,17 @@
 //! The sandbox of `podbay up` stays the same one whatever its own commands make: files by the names
 //! of secrets, repositories, settings of editors and of Podbay.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use serde_json::json;
 
 use super::test_box::TestBox;
+use super::test_box::docker;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
@@ -91,6 +97,79 @@ fn a_call_in_a_shared_sandbox_leaves_a_new_repository_to_the_next() {
     );
     assert!(call("git log --format=%s").text().contains("first"));
     assert!(env.path(".git").is_dir());
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+/// Commands see the sockets at which controllers wait for PID 1 of their sandbox, and can connect: the
+/// kernel tells them apart.
+#[test]
+fn a_command_that_connects_to_a_controller_is_not_taken_for_the_guest() {
+    const CONNECT: &str = r#"
+import glob, socket
+for path in glob.glob("/run/podbay/controllers/*.sock"):
+    stream = socket.socket(socket.AF_UNIX)
+    stream.connect(path)
+    stream.send(b"\0\0\0\2{}")
+"#;
+    let Some(env) = TestBox::new() else { return };
+    up(&env);
+    let container = env.container();
+    let pid = docker(&["inspect", "--format", "{{.State.Pid}}", &container]);
+    let folders = std::fs::read_dir(env.state().join("joins")).expect("listed");
+    let folder = folders.map(|entry| entry.expect("listed").path()).next();
+    let folder = folder.expect("one for the sandbox");
+    // As a controller waits, but for longer.
+    let listener = UnixListener::bind(folder.join("a.new")).expect("bound");
+    let open = Permissions::from_mode(0o666);
+    std::fs::set_permissions(folder.join("a.new"), open).expect("set");
+    std::fs::rename(folder.join("a.new"), folder.join("a.sock")).expect("named");
+    let peer = || {
+        let (stream, _) = listener.accept().expect("accepted");
+        getsockopt(&stream, PeerCredentials).expect("told").pid()
+    };
+    assert_eq!(peer().to_string(), pid.trim());
+    let attack = ["sh", "--", "python3", "-c", CONNECT];
+    run(&mut env.here(&attack)).expect(0);
+    assert_ne!(peer().to_string(), pid.trim());
+    // Nothing can be left in the folder, which is on the user's machine.
+    let write = sh(&env, &[], "touch /run/podbay/controllers/x").expect(1);
+    assert!(write.stderr.contains("Read-only"), "{}", write.stderr);
+    assert_eq!(env.container(), container, "one sandbox all the while");
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+/// Another way to join, where the engine is on another machine.
+#[test]
+fn a_shared_sandbox_without_sockets_is_joined_by_the_engine() {
+    let Some(env) = TestBox::new() else { return };
+    up(&env);
+    env.join_by_engine();
+    let container = env.container();
+    for _ in 0..2 {
+        assert_eq!(sh(&env, &[], "echo $((40+2))").expect(0).text(), "42\n");
+    }
+    assert_eq!(env.container(), container);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+/// The search for what came later runs beside the command, and is over before one of some length is.
+#[test]
+fn a_new_secret_of_the_user_is_named_by_a_command_that_lasts() {
+    let Some(env) = TestBox::new() else { return };
+    up(&env);
+    env.write("later/.env", "TOKEN=1");
+    let done = sh(&env, &[], "sleep 1; cat later/.env").expect(0);
+    assert_eq!(done.text(), "TOKEN=1");
+    assert!(
+        done.stderr.contains("older than later/.env"),
+        "{}",
+        done.stderr
+    );
+    let again = sh(&env, &[], "sleep 1").expect(0);
+    assert!(!again.stderr.contains("older than"), "{}", again.stderr);
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }

@@ -58,6 +58,15 @@ impl TestBox {
         self.listed(true, runs_commands)
     }
 
+    /// Has controllers join the sandboxes of `podbay up` by the engine from now on: there is no folder
+    /// for their sockets.
+    pub(super) fn join_by_engine(&self) {
+        let folder = self.state().join("joins");
+        for entry in std::fs::read_dir(folder).expect("listed") {
+            std::fs::remove_dir_all(entry.expect("listed").path()).expect("removed");
+        }
+    }
+
     /// Returns the id of the only container in which its commands run, once that does.
     #[track_caller]
     pub(super) fn container(&self) -> String {
