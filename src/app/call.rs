@@ -60,7 +60,7 @@ pub async fn call(
     rules::recall(&mut policy, ground.answers(&place.state).as_ref(), warn);
     let bench = Bench::reach(&place.config, &place.state, ground, cancel).await?;
     bench.sweep_aside();
-    let (sandbox, lock) = take(&bench, front).await?;
+    let Taken { sandbox, lock, .. } = take(&bench, front).await?;
     if is_command {
         match bench.gate_lack(sandbox.exec_gate().await) {
             Ok(unseen) => unseen.into_iter().for_each(warn),
@@ -134,15 +134,23 @@ fn wants_background(arguments: &str) -> bool {
     })
 }
 
-/// Gets a sandbox for one use: that of `podbay up`, beside whoever else uses it, or one of its own
-/// under the project's lock.
-pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>), Error> {
+/// A sandbox for one use.
+pub(super) struct Taken {
+    pub(super) sandbox: Sandbox,
+    pub(super) lock: Option<Lock>,
+    /// It is that of `podbay up`.
+    pub(super) is_joined: bool,
+}
+
+/// Gets a sandbox for one use: that of `podbay up`, which others use as well, or one of its own under
+/// the project's lock.
+pub(super) async fn take(bench: &Bench, front: &Front) -> Result<Taken, Error> {
     let taken = Box::pin(take_one(bench, front)).await;
     bench.tell_left(&sink_of(front));
     taken
 }
 
-async fn take_one(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>), Error> {
+async fn take_one(bench: &Bench, front: &Front) -> Result<Taken, Error> {
     let cancel = front.interrupt.run();
     let sink = Arc::clone(&front.sink);
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
@@ -172,7 +180,13 @@ async fn take_one(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>
     for message in started.warnings {
         (front.sink)(Kind::Warning { message }.into());
     }
-    Ok((sandbox, lock))
+    let is_joined = started.joined && bench.socket().is_none();
+    Ok(Taken {
+        sandbox,
+        // A command that stays must not keep a session from the project.
+        lock: lock.filter(|_| !is_joined),
+        is_joined,
+    })
 }
 
 fn sink_of(front: &Front) -> Sink {

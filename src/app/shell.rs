@@ -10,6 +10,7 @@ use super::Front;
 use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
+use super::call::Taken;
 use super::call::take;
 use podbay_event::Seconds;
 use podbay_policy::Action;
@@ -53,6 +54,8 @@ pub struct Shell {
     sandbox: Sandbox,
     lock: Option<Lock>,
     record: CommandRecord,
+    /// It runs in the sandbox of `podbay up`.
+    is_joined: bool,
 }
 
 /// A program that a user has started in a sandbox.
@@ -118,7 +121,11 @@ pub async fn shell(place: &Place, command: ShellCommand, front: &Front) -> Resul
     let cancel = front.interrupt.run();
     let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
-    let (sandbox, lock) = take(&bench, front).await?;
+    let Taken {
+        sandbox,
+        lock,
+        is_joined,
+    } = take(&bench, front).await?;
     let mut words: Vec<_> = command
         .argv
         .iter()
@@ -149,6 +156,7 @@ pub async fn shell(place: &Place, command: ShellCommand, front: &Front) -> Resul
             sandbox,
             lock,
             record,
+            is_joined,
         }),
         Err(error) => {
             sandbox.close().await;
@@ -158,6 +166,11 @@ pub async fn shell(place: &Place, command: ShellCommand, front: &Front) -> Resul
 }
 
 impl Shell {
+    /// Returns whether it runs in the sandbox of `podbay up`.
+    pub fn is_joined(&self) -> bool {
+        self.is_joined
+    }
+
     pub fn input(&self) -> ShellInput {
         ShellInput(self.program.0.input_handle())
     }

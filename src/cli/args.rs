@@ -13,6 +13,7 @@ use super::completions::ManArgs;
 use super::config::ConfigArgs;
 use super::debug::DebugCommand;
 use super::images::ImagesCommand;
+use super::jobs::JobsCommand;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
 use super::mcp::McpCommand;
@@ -58,6 +59,9 @@ pub(super) enum Command {
     Call(CallArgs),
     /// Open a shell, or run one command, in the sandbox; what it changes is changed in place
     Sh(ShArgs),
+    /// List, show or stop the commands that `sh --detach` has left running
+    #[command(subcommand)]
+    Jobs(JobsCommand),
     /// Install the project's dependencies into caches of its own: registries alone are reached, and
     /// only until it ends
     Install(InstallArgs),
@@ -526,6 +530,12 @@ pub(super) struct ShArgs {
     /// How long it may take, such as 90s or 10m; exit code 124 if it took longer
     #[arg(long, value_name = "DURATION")]
     pub(super) timeout: Option<Seconds>,
+    /// Leave it running in the sandbox of `podbay up`, and print its id for `podbay jobs`
+    #[arg(long, short = 'd', requires = "command")]
+    pub(super) detach: bool,
+    /// The job that this process holds
+    #[arg(long, value_name = "ID", hide = true, conflicts_with = "detach")]
+    pub(super) job: Option<String>,
     #[command(flatten)]
     pub(super) place: PlaceFlags,
     /// Command and its arguments; without one a shell is opened

@@ -6,7 +6,7 @@ use clap::builder::Resettable;
 use clap::builder::StyledStr;
 
 /// The commands of the first page, by what they are for.
-pub(super) const GROUPS: [(&str, &[&str]); 3] = [
+pub(super) const GROUPS: [(&str, &[&str]); 4] = [
     (
         "work",
         &[
@@ -21,11 +21,9 @@ pub(super) const GROUPS: [(&str, &[&str]); 3] = [
     ),
     (
         "sandbox",
-        &[
-            "sh", "call", "install", "cache", "up", "down", "status", "logs", "network", "why",
-            "gc",
-        ],
+        &["sh", "jobs", "call", "up", "down", "status", "logs", "gc"],
     ),
+    ("network", &["install", "cache", "network", "why"]),
     (
         "set-up",
         &[

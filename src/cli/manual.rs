@@ -286,6 +286,41 @@ pub(super) const PAGES: &[Page] = &[
         ]),
     },
     Page {
+        command: "jobs",
+        text: "A command that `podbay sh --detach` starts stays in the sandbox of `podbay up`. It ends by itself, with `podbay jobs stop`, or with \
+               that sandbox. A process of Podbay in the background holds it and keeps up to 16 MiB of its output, both streams in one. Jobs that \
+               have ended are remembered for a week.",
+        examples: &[
+            (
+                "Start a server, and see what it prints:",
+                "id=$(podbay sh --detach -- make serve) && podbay jobs logs -f $id",
+            ),
+            ("What is there:", "podbay jobs list"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "jobs list",
+        text: "Lists jobs of all projects, the newest first, with the state of each: running, its exit code, or why it failed.",
+        examples: &[
+            ("What is there:", "podbay jobs list"),
+            ("For a script:", "podbay jobs list --json"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "jobs logs",
+        text: "Prints the output of a job as the command wrote it.",
+        examples: &[("Until it ends:", "podbay jobs logs --follow k3f2")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "jobs stop",
+        text: "Sends the command TERM, and KILL after `sandbox.grace`, with all that it started; prints how it ended.",
+        examples: &[("By the beginning of its id:", "podbay jobs stop k3f2")],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "install",
         text: "Runs the project's package managers in a sandbox of their own, the install phase: it reaches the registries of their presets and \
                what you allow, and it is over before any session begins. What they get stays in caches of this project, which its other \

@@ -33,6 +33,7 @@ mod id_completions;
 mod images;
 mod init;
 mod install;
+mod jobs;
 mod later;
 mod log;
 mod manual;
@@ -124,6 +125,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Run(args)) => run::run(args).await,
         Some(Command::Call(args)) => Box::pin(call::call(args)).await,
         Some(Command::Sh(args)) => Ok(shell_code(Box::pin(sh::sh(args)).await)),
+        Some(Command::Jobs(command)) => jobs::jobs(command).await,
         Some(Command::Install(args)) => Box::pin(install::install(args)).await,
         Some(Command::Cache(command)) => Box::pin(cache::cache(command)).await,
         Some(Command::Up(args)) => Box::pin(environment::up(args)).await,

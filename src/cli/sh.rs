@@ -58,6 +58,9 @@ pub(super) async fn sh_hearing(
     let mut overrides = Vec::new();
     flags::place(&args.place, &mut overrides)?;
     let setup = Setup::in_project(&args.place.config, args.place.path.as_deref(), overrides)?;
+    if args.detach {
+        return super::jobs::detach(&args, &setup).await;
+    }
     let interrupt = Interrupt::new();
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
@@ -87,6 +90,9 @@ pub(super) async fn sh_hearing(
         timeout: args.timeout.map(Seconds::duration),
         terminal: with,
     };
+    if let Some(id) = &args.job {
+        return app::hold_job(&place, command, id, &front).await;
+    }
     let mut shell = match app::shell(&place, command, &front).await {
         Ok(shell) => shell,
         Err(error) => {

@@ -24,6 +24,7 @@ use nix::sys::socket::socket;
 pub(super) struct ControllerSockets {
     folder: PathBuf,
     events: Inotify,
+    is_listed: bool,
 }
 
 impl ControllerSockets {
@@ -31,13 +32,24 @@ impl ControllerSockets {
         let events = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
         // A controller gives a socket its name when it listens.
         events.add_watch(&folder, AddWatchFlags::IN_MOVED_TO)?;
-        Ok(Self { folder, events })
+        Ok(Self {
+            folder,
+            events,
+            is_listed: false,
+        })
     }
 
     /// Connects to the sockets that are new. One that does not take the connection at once is left:
     /// its controller joins by the engine.
-    pub(super) fn connect_new(&self) -> Vec<OwnedFd> {
+    pub(super) fn connect_new(&mut self) -> Vec<OwnedFd> {
         let mut connected = Vec::new();
+        // Those that were there before the watch.
+        if !std::mem::replace(&mut self.is_listed, true) {
+            let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+            let paths = entries.flatten().map(|entry| entry.path());
+            let sockets = paths.filter(|path| path.extension().is_some_and(|end| end == "sock"));
+            connected.extend(sockets.filter_map(|path| connect_to(&path).ok()));
+        }
         while let Ok(events) = self.events.read_events() {
             let names = events.into_iter().filter_map(|event| event.name);
             connected.extend(names.filter_map(|name| connect_to(&self.folder.join(name)).ok()));
@@ -81,8 +93,10 @@ mod tests {
     fn a_socket_is_connected_to_when_it_gets_its_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        let sockets = ControllerSockets::watch(folder.path().to_owned()).expect("watched");
-        assert!(sockets.connect_new().is_empty());
+        let mut sockets = ControllerSockets::watch(folder.path().to_owned()).expect("watched");
+        let early = UnixListener::bind(at("early.sock")).expect("bound");
+        assert_eq!(sockets.connect_new().len(), 1, "it was there before");
+        drop(early);
         let listener = UnixListener::bind(at("a.new")).expect("bound");
         assert!(sockets.connect_new().is_empty());
         fs::rename(at("a.new"), at("a.sock")).expect("named");

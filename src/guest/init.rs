@@ -54,7 +54,7 @@ pub(super) fn run(
 ) -> io::Result<()> {
     let signals = signals()?;
     // Without, controllers join by the engine.
-    let sockets = sockets.and_then(|folder| ControllerSockets::watch(folder).ok());
+    let mut sockets = sockets.and_then(|folder| ControllerSockets::watch(folder).ok());
     let mut serving = HashSet::new();
     let mut alone_since = Instant::now();
     let mut rescue = ServeRescue::default();
@@ -80,7 +80,7 @@ pub(super) fn run(
         if !orphans().is_empty() {
             kill_trees(orphans);
         }
-        let connected = sockets.as_ref().map(ControllerSockets::connect_new);
+        let connected = sockets.as_mut().map(ControllerSockets::connect_new);
         for connection in connected.unwrap_or_default() {
             if serving.len() >= MAX_SERVING {
                 break;

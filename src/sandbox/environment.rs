@@ -470,7 +470,7 @@ async fn works(
         .await
         .map_err(Error::engine("look at the environment"))?;
     let pid = state.and_then(|state| state.pid);
-    let mut stream = by_socket(sockets.as_deref(), pid).await;
+    let mut stream = by_socket(sockets.as_deref(), pid, join_socket::STARTING).await;
     if let (None, Some(folder)) = (&stream, &sockets) {
         let _ = std::fs::remove_dir_all(folder);
     }
@@ -495,7 +495,8 @@ async fn joined(
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
-    let stream = match by_socket(shared.sockets.as_deref(), shared.pid).await {
+    let stream = match by_socket(shared.sockets.as_deref(), shared.pid, join_socket::RUNNING).await
+    {
         Some(stream) => stream,
         None => by_engine(engine, spec, &shared.id, cancel).await?,
     };
@@ -529,9 +530,13 @@ trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-async fn by_socket(folder: Option<&Path>, pid: Option<u32>) -> Option<JoinStream> {
+async fn by_socket(
+    folder: Option<&Path>,
+    pid: Option<u32>,
+    within: Duration,
+) -> Option<JoinStream> {
     let (folder, pid) = (folder?, pid?);
-    match join_socket::accept(folder, pid).await {
+    match join_socket::accept(folder, pid, within).await {
         Ok(stream) => Some(JoinStream {
             stream: Box::new(stream),
             said: Box::new(String::new),

@@ -29,8 +29,10 @@ use podbay_event::InstanceId;
 /// Where the folder is in the sandbox.
 pub(super) const TARGET: &str = "/run/podbay/controllers";
 
-/// How long PID 1 may take to connect; it needs a thousandth of that.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long PID 1 may take to connect; it needs a thousandth of that. That of a sandbox that was just
+/// made has to start first.
+pub(super) const RUNNING: Duration = Duration::from_secs(1);
+pub(super) const STARTING: Duration = Duration::from_secs(5);
 
 /// Makes the folder for a sandbox that is about to be made, below `root`. Those of the project's
 /// earlier sandboxes go, but for that of the present one.
@@ -64,7 +66,7 @@ pub(super) fn folder_of(mounts: &[(String, PathBuf)]) -> Option<PathBuf> {
 }
 
 /// Waits until PID 1 of a sandbox connects, which is `pid` on this machine.
-pub(super) async fn accept(folder: &Path, pid: u32) -> io::Result<UnixStream> {
+pub(super) async fn accept(folder: &Path, pid: u32, within: Duration) -> io::Result<UnixStream> {
     let socket = Socket::listen(folder)?;
     let accepting = async {
         loop {
@@ -74,7 +76,7 @@ pub(super) async fn accept(folder: &Path, pid: u32) -> io::Result<UnixStream> {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, accepting)
+    tokio::time::timeout(within, accepting)
         .await
         .map_err(|_elapsed| io::ErrorKind::TimedOut)?
 }
@@ -135,7 +137,7 @@ mod tests {
             }
             n_connected
         });
-        let stream = accept(folder.path(), pid).await;
+        let stream = accept(folder.path(), pid, RUNNING).await;
         let n_left = fs::read_dir(folder.path()).expect("listed").count();
         assert_eq!(n_left, 0, "the name goes with the socket");
         (stream, connecting.await.expect("no panic"))

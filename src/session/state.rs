@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its subfolders.
-    pub const FOLDERS: [&str; 15] = [
+    pub const FOLDERS: [&str; 16] = [
         "sessions",
         "answers",
         "aside",
@@ -29,6 +29,7 @@ impl State {
         "engines",
         "images",
         "installs",
+        "jobs",
         "joins",
         "locks",
         "mcp",
@@ -111,6 +112,11 @@ impl State {
     /// What installations of each project left in its caches.
     pub fn installs(&self) -> PathBuf {
         self.root.join("installs")
+    }
+
+    /// Commands that stay in sandboxes of `podbay up`.
+    pub fn jobs(&self) -> PathBuf {
+        self.root.join("jobs")
     }
 
     /// Sockets of controllers that join the sandboxes of `podbay up`.

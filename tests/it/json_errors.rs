@@ -8,7 +8,7 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 22] = [
     &["status"],
     &["memory", "list"],
     &["models", "list"],
@@ -20,6 +20,7 @@ const COMMANDS: [&[&str]; 21] = [
     &["mcp", "list"],
     &["install"],
     &["cache", "list"],
+    &["jobs", "list"],
     &["cache", "rm"],
     &["review", "list"],
     &["undo", "list"],

@@ -5,6 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
+use std::time::Duration;
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -12,9 +13,11 @@ use serde_json::json;
 
 use super::test_box::TestBox;
 use super::test_box::docker;
+use crate::support::ScriptedModel;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
+use crate::support::test_env::within;
 
 fn sh(env: &TestBox, flags: &[&str], script: &str) -> Done {
     let arguments = [&["sh"][..], flags, &["--", "bash", "-c", script]].concat();
@@ -137,6 +140,62 @@ for path in glob.glob("/run/podbay/controllers/*.sock"):
     assert!(write.stderr.contains("Read-only"), "{}", write.stderr);
     assert_eq!(env.container(), container, "one sandbox all the while");
     run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_detached_command_stays_until_it_is_stopped() {
+    let Some(env) = TestBox::new() else { return };
+    let detach = |env: &TestBox, script: &str| {
+        run(&mut env.here(&["sh", "--detach", "--", "bash", "-c", script]))
+    };
+    // It would need a sandbox of its own.
+    detach(&env, "true")
+        .expect(125)
+        .says(&["none of these settings is up", "podbay up"]);
+    env.assert_no_container();
+    up(&env);
+    let begun = detach(&env, "echo hello; echo $$ > /tmp/server; exec sleep 1000").expect(0);
+    let id = begun.text().trim().to_owned();
+    let jobs = || {
+        run(&mut env.podbay(&["jobs", "list", "--json"]))
+            .expect(0)
+            .json()
+    };
+    assert_eq!(jobs()["jobs"][0]["state"], "running");
+    // It is there for others, and does not keep a session from the project.
+    let alive = "kill -0 $(cat /tmp/server) && echo alive";
+    assert_eq!(sh(&env, &[], alive).expect(0).text(), "alive\n");
+    let logs = || {
+        run(&mut env.podbay(&["jobs", "logs", &id[..6]]))
+            .expect(0)
+            .text()
+    };
+    assert_eq!(logs(), "hello\n");
+    let model = ScriptedModel::new().says("Done.").start_blocking();
+    run(&mut env.task(&model, &["look around"])).expect(0);
+    let stopped = run(&mut env.podbay(&["jobs", "stop", &id]))
+        .expect(0)
+        .text();
+    assert!(
+        stopped.contains("exit code") && stopped.contains("sleep 1000"),
+        "{stopped}"
+    );
+    sh(&env, &[], alive).expect(1);
+
+    let done = detach(&env, "echo out; echo err >&2; exit 3").expect(0);
+    let id = done.text().trim().to_owned();
+    let output = run(&mut env.podbay(&["jobs", "logs", "--follow", &id])).expect(0);
+    assert_eq!(output.text(), "out\nerr\n");
+    assert_eq!(jobs()["jobs"][0]["exit_code"], 3);
+    run(&mut env.podbay(&["jobs", "logs", "nope"]))
+        .expect(2)
+        .says(&["there is no job `nope`", "podbay jobs list"]);
+    // The sandbox ends with what stays in it.
+    detach(&env, "sleep 1000").expect(0);
+    run(&mut env.here(&["down"])).expect(0);
+    let is_over = || jobs()["jobs"][0]["state"] != "running";
+    assert!(within(Duration::from_secs(30), is_over), "{}", jobs());
     env.assert_no_container();
 }
 
