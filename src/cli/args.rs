@@ -22,6 +22,7 @@ use super::models::ModelsCommand;
 use super::network::NetworkCommand;
 use super::number::fraction;
 use super::number::whole;
+use super::presets;
 use super::review::ReviewArgs;
 use super::sessions::SessionsCommand;
 use super::undo::UndoArgs;
@@ -159,20 +160,6 @@ pub(super) enum AutonomyFlag {
     Auto,
     /// The same, and nobody is asked anything
     Unattended,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum PresetFlag {
-    /// Autonomy `architect`, 10 turns
-    Architect,
-    /// The defaults of the command, 25 turns
-    Standard,
-    /// Autonomy `unattended`, 50 turns
-    Unattended,
-    /// Commands have 30 seconds where the model asks for no more
-    Strict,
-    /// The small set of tools, 200 lines of a file, 50 results of a search
-    SmallContext,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -382,8 +369,8 @@ pub(super) struct SessionFlags {
     #[arg(long, help_heading = "Permissions")]
     pub(super) plan: bool,
     /// A bundle of settings
-    #[arg(long, value_enum, value_name = "NAME", help_heading = "Permissions")]
-    pub(super) preset: Option<PresetFlag>,
+    #[arg(long, value_parser = presets::parser(), value_name = "NAME", help_heading = "Permissions")]
+    pub(super) preset: Option<String>,
     /// Which tools the model knows of
     #[arg(long, value_enum, help_heading = "Model")]
     pub(super) tools: Option<SetFlag>,

@@ -7,11 +7,11 @@ use super::args::ModeFlag;
 use super::args::ModelFlags;
 use super::args::NetworkFlag;
 use super::args::PlaceFlags;
-use super::args::PresetFlag;
 use super::args::RuntimeFlag;
 use super::args::SessionFlags;
 use super::args::SetFlag;
 use super::later;
+use super::presets;
 use podbay_app as app;
 use podbay_app::Resume;
 use podbay_config::Flag;
@@ -195,7 +195,6 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     later::session(flags)?;
     place(&flags.place, overrides)?;
     autonomy(flags, overrides);
-    preset(flags, overrides)?;
     let changes = flags.changes.map(|changes| match changes {
         ChangesFlag::Live => "live",
         ChangesFlag::Review => "review",
@@ -250,7 +249,7 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
             "give it at least one turn; `agent.max_turns = 0` in your own configuration is no limit",
         ));
     }
-    Ok(())
+    preset(flags, overrides)
 }
 
 fn autonomy(flags: &SessionFlags, overrides: &mut Overrides) {
@@ -263,47 +262,21 @@ fn autonomy(flags: &SessionFlags, overrides: &mut Overrides) {
     set(overrides, "--autonomy", "policy.autonomy", named);
 }
 
-/// Sets what a preset stands for; a flag that says one of these settings itself wins.
+/// Sets what a preset stands for, but for what a flag has set itself.
 fn preset(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
-    let Some(preset) = flags.preset else {
+    let Some(preset) = flags.preset.as_deref().and_then(presets::find) else {
         return Ok(());
     };
-    let says_who_decides = matches!(
-        preset,
-        PresetFlag::Architect | PresetFlag::Standard | PresetFlag::Unattended
-    );
-    if says_who_decides && (flags.mode.is_some() || flags.autonomy.is_some()) {
+    if preset.asks && (flags.mode.is_some() || flags.autonomy.is_some()) {
         return Err(app::Error::usage(
             "this --preset says how much is asked, and so does --mode or --autonomy",
             "give one of them; turns alone are --max-turns",
         ));
     }
-    let mut put = |key: &str, value: Value| set(overrides, "--preset", key, Some(value));
-    let turns = match preset {
-        PresetFlag::Architect => {
-            put("policy.autonomy", "architect".into());
-            Some(10)
+    for (key, value) in preset.settings {
+        if !overrides.iter().any(|flag| flag.key == key) {
+            set(overrides, "--preset", &key, Some(value));
         }
-        PresetFlag::Standard => Some(25),
-        PresetFlag::Unattended => {
-            put("policy.autonomy", "unattended".into());
-            Some(50)
-        }
-        PresetFlag::Strict => {
-            put("tools.bash_timeout", "30s".into());
-            None
-        }
-        PresetFlag::SmallContext => {
-            if flags.tools.is_none() {
-                put("tools.set", "small".into());
-            }
-            put("tools.read_lines", 200.into());
-            put("tools.search_results", 50.into());
-            None
-        }
-    };
-    if let Some(turns) = turns.filter(|_| flags.max_turns.is_none()) {
-        put("agent.max_turns", turns.into());
     }
     Ok(())
 }
@@ -362,12 +335,12 @@ mod tests {
         for (flags, expected) in [
             (
                 &["--preset", "architect"][..],
-                &["policy.autonomy = \"architect\"", "agent.max_turns = 10"][..],
+                &["agent.max_turns = 10", "policy.autonomy = \"architect\""][..],
             ),
             (&["--preset", "standard"], &["agent.max_turns = 25"]),
             (
                 &["--preset", "unattended", "--max-turns", "7"],
-                &["policy.autonomy = \"unattended\"", "agent.max_turns = 7"],
+                &["agent.max_turns = 7", "policy.autonomy = \"unattended\""],
             ),
             (
                 &["--preset", "strict", "--mode", "ask"],
@@ -376,9 +349,9 @@ mod tests {
             (
                 &["--preset", "small-context"],
                 &[
-                    "tools.set = \"small\"",
                     "tools.read_lines = 200",
                     "tools.search_results = 50",
+                    "tools.set = \"small\"",
                 ],
             ),
             (
@@ -392,9 +365,9 @@ mod tests {
                 ],
                 &[
                     "policy.autonomy = \"ask\"",
+                    "tools.set = \"full\"",
                     "tools.read_lines = 200",
                     "tools.search_results = 50",
-                    "tools.set = \"full\"",
                 ],
             ),
         ] {

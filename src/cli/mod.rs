@@ -46,6 +46,7 @@ mod other_session;
 mod piped_input;
 mod plan;
 mod prompts;
+mod presets;
 mod raw;
 mod review;
 mod review_screen;
