@@ -1,13 +1,14 @@
 //! The changes of a turn that were applied at its end, in words.
 
+use super::project_changes::of_reviewed;
 use super::report::UNDO_DIFF;
 use super::report::may_run_words;
 use super::review::how_auto_run_comes;
 use super::review::waits_to_be_run;
+use podbay_event::ProjectChanges;
 use podbay_event::SessionId;
 use podbay_sandbox::HeldTurn;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::EntryType;
 use podbay_wire::keep::LeftReason;
 
 /// How many things of one kind are named.
@@ -30,26 +31,13 @@ impl Came {
 
     /// Returns how much came, such as "3 files, +12 −4"; `None`: nothing.
     pub fn summary(&self) -> Option<String> {
-        let came = &self.turn.turn.came;
-        let n = came.changes.n;
-        if n == 0 {
-            return None;
-        }
-        let are_files = came
-            .changes
-            .first
-            .iter()
-            .all(|one| one.change.entry != EntryType::Folder);
-        let things = match (are_files, n) {
-            (true, 1) => "file",
-            (true, _) => "files",
-            (false, 1) => "path",
-            (false, _) => "paths",
-        };
-        Some(format!(
-            "{n} {things}, +{} −{}",
-            came.n_added, came.n_removed
-        ))
+        let changes = self.changes();
+        (changes.n > 0).then(|| changes.words())
+    }
+
+    /// Returns what came.
+    pub(super) fn changes(&self) -> ProjectChanges {
+        of_reviewed(&self.turn.turn.came, false, UNDO_DIFF)
     }
 
     /// Returns what else a user should know of it, a line each.
@@ -131,6 +119,7 @@ impl Came {
 mod tests {
     use super::*;
     use podbay_wire::keep::ChangeKind;
+    use podbay_wire::keep::EntryType;
     use podbay_wire::keep::LeftPath;
     use podbay_wire::keep::LeftReason;
     use podbay_wire::keep::PathChange;

@@ -14,6 +14,8 @@ use super::Place;
 use super::Report;
 use super::came::Came;
 use super::exit_code;
+use super::project_changes::of_tools;
+use super::project_changes::of_turn;
 use super::report::UNDO_DIFF;
 use super::report::may_run_words;
 use super::resume::Aim;
@@ -25,8 +27,10 @@ use super::sitting::sit_down;
 use super::undo;
 use podbay_agent::ProjectContext;
 use podbay_agent::UserCommand;
+use podbay_event::Kind;
 use podbay_event::Plan;
 use podbay_event::PlanDecision;
+use podbay_event::ProjectChanges;
 use podbay_event::RunStatus;
 use podbay_event::SessionId;
 use podbay_event::Usage;
@@ -34,6 +38,7 @@ use podbay_mcp::PromptDefinition;
 use podbay_mcp::ServerStatus;
 use podbay_policy::Mode;
 use podbay_sandbox::EndedTurn;
+use podbay_sandbox::HeldTurn;
 use podbay_sandbox::TurnSelection;
 use podbay_tools::Later;
 use podbay_tools::Pipeline;
@@ -222,6 +227,7 @@ impl Chat {
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;
         self.last_response = outcome.response;
+        let changed = outcome.changed;
         let mut said = Said {
             came: None,
             is_dropped: false,
@@ -250,10 +256,12 @@ impl Chat {
         }
         match end_turn(&self.seat.sandbox, interrupt, None).await {
             Some(EndedTurn::InPlace(ended)) => {
+                self.tell_changes(of_turn(&ended));
                 said.is_cut = ended.is_may_run_cut;
                 said.may_run = Some(ended.may_run);
             }
-            Some(EndedTurn::Came(turn)) => said.came = Some(Came::new(*turn, self.session())),
+            Some(EndedTurn::Came(turn)) => said.came = Some(self.came(*turn)),
+            None if !self.seat.sandbox.has_turns() => self.tell_changes(of_tools(&changed)),
             None => {}
         }
         // Where that is never known it is no news, and documented.
@@ -326,7 +334,7 @@ impl Chat {
                 sandbox.select_of_turn(selection);
                 if let Some(EndedTurn::Came(turn)) = end_turn(&sandbox, interrupt, None).await {
                     said.n_pending = turn.turn.n_left;
-                    said.came = Some(Came::new(*turn, self.session()));
+                    said.came = Some(self.came(*turn));
                     if is_part {
                         self.tell_fact(
                             "The user looked at the changes and applied some of them to the project; the others are pending.",
@@ -382,7 +390,20 @@ impl Chat {
             .sandbox
             .accept_auto_run(self.seat.n_turns, words, interrupt.run())
             .await?;
-        Some(Came::new(turn, self.session()))
+        Some(self.came(turn))
+    }
+
+    /// Takes what a turn brought into the project, and has the log tell it.
+    fn came(&self, turn: HeldTurn) -> Came {
+        let came = Came::new(turn, self.session());
+        self.tell_changes(came.changes());
+        came
+    }
+
+    fn tell_changes(&self, changes: ProjectChanges) {
+        if changes.n > 0 {
+            self.seat.recorder.emit(Kind::ProjectChanged(changes));
+        }
     }
 
     /// Has a summary take the place of older messages, one that keeps above all what is about
@@ -610,7 +631,7 @@ impl Chat {
         if !self.is_reviewed
             && let Some(EndedTurn::Came(turn)) = end_turn(&self.seat.sandbox, interrupt, None).await
         {
-            self.came_by_hand = Some(Came::new(*turn, self.session()));
+            self.came_by_hand = Some(self.came(*turn));
         }
         ran.map_err(|failure| self.seat.error(failure))
     }
@@ -673,13 +694,13 @@ impl Chat {
     ) -> ChatEnded {
         let sandbox = self.seat.sandbox.clone();
         let Closed { git, came, .. } = self.seat.close(cancel).await;
-        let came = came.map(|turn| Came::new(turn, self.session()));
+        let came = came.map(|turn| self.came(turn));
         let status = match exit_code {
             exit_code::DONE => RunStatus::Completed,
             _ if error.is_some() => RunStatus::Failed,
             _ => RunStatus::Interrupted,
         };
-        let finished = podbay_event::Kind::RunFinished {
+        let finished = Kind::RunFinished {
             status,
             exit_code,
             response: self.last_response,

@@ -3,18 +3,22 @@ use serde::Serialize;
 use super::Error;
 use super::ErrorReport;
 use super::exit_code;
+use super::project_changes::changed_path;
+use super::project_changes::of_reviewed;
+use super::project_changes::of_tools;
+use super::project_changes::of_turn;
 use super::tried_hosts::TriedHosts;
 use podbay_agent::Outcome;
 use podbay_event::Kind;
 use podbay_event::LimitKind;
+use podbay_event::PathChanged;
+use podbay_event::ProjectChanges;
 use podbay_event::RunStatus;
 use podbay_event::Secret;
 use podbay_event::SessionId;
 use podbay_event::Usage;
 use podbay_sandbox::git;
 use podbay_tools::FileChangeKind;
-use podbay_wire::keep::ChangeKind;
-use podbay_wire::keep::EntryType;
 use podbay_wire::keep::IndexImport;
 use podbay_wire::keep::MayRun;
 use podbay_wire::keep::NamedList;
@@ -61,6 +65,9 @@ pub struct Report {
     /// What waits, for people; scripts ask for the review.
     #[serde(skip)]
     pub pending: Option<PendingChanges>,
+    /// The same changes, as the session's log has them.
+    #[serde(skip)]
+    pub(super) changed: ProjectChanges,
 }
 
 /// A plan that waits for the user's approval.
@@ -187,12 +194,14 @@ impl Report {
             error: Some(error.report()),
             duration_ms,
             pending: None,
+            changed: ProjectChanges::default(),
         }
     }
 
     /// Takes what was pending.
     pub(super) fn take_review(&mut self, pending: PendingChanges) {
         self.changes = Changes::default();
+        self.changed = of_reviewed(&pending, true, REVIEW_DIFF);
         if pending.is_empty() {
             return;
         }
@@ -240,6 +249,7 @@ impl Report {
     /// now runs nowhere.
     pub(super) fn take_changes(&mut self, ended: &TurnEnded, git: Option<&git::Ended>) {
         self.take_paths(ended.changes.first.iter(), ended.changes.n, UNDO_DIFF);
+        self.changed = of_turn(ended);
         let mut may_run = ended.may_run.clone();
         if let Some(git) = git {
             may_run.first.retain(|file| !git.has_moved(&file.path));
@@ -279,31 +289,16 @@ impl Report {
         let n_more = n.saturating_sub(paths.len() as u64);
         let mut changes = Changes::default();
         for change in paths {
-            let path = change.path.to_string();
-            match &change.what {
-                // Folders that were made or went are not named, and the file that was in the place
-                // of one is gone.
-                ChangeKind::Type { before }
-                    if change.entry == EntryType::Folder && *before != EntryType::Folder =>
-                {
-                    changes.deleted.push(path);
-                }
-                ChangeKind::Mode if change.entry == EntryType::Folder => {
-                    changes.modified.push(path);
-                }
-                _ if change.entry == EntryType::Folder => {}
-                ChangeKind::Type {
-                    before: EntryType::Folder,
-                }
-                | ChangeKind::Created => changes.created.push(path),
-                ChangeKind::Deleted => changes.deleted.push(path),
-                ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type { .. } => {
-                    changes.modified.push(path);
-                }
-                ChangeKind::Renamed { from } => {
-                    changes.deleted.push(from.to_string());
-                    changes.created.push(path);
-                }
+            let changed = changed_path(change, None);
+            // Folders that were made or went are not named.
+            if changed.is_folder && changed.change != PathChanged::Modified {
+                continue;
+            }
+            changes.deleted.extend(changed.from);
+            match changed.change {
+                PathChanged::Created | PathChanged::Renamed => changes.created.push(changed.path),
+                PathChanged::Modified => changes.modified.push(changed.path),
+                PathChanged::Deleted => changes.deleted.push(changed.path),
             }
         }
         for list in [
@@ -394,6 +389,7 @@ impl Report {
             error: error.map(Error::report),
             duration_ms,
             pending: None,
+            changed: of_tools(&outcome.changed),
         }
     }
 
@@ -434,6 +430,16 @@ impl Report {
         }
     }
 
+    /// Returns what the run changed, as an event; nothing where it changed nothing.
+    pub(super) fn changes_event(&self) -> Option<Kind> {
+        (self.changed.n > 0).then(|| {
+            Kind::ProjectChanged(ProjectChanges {
+                may_run: self.may_run.clone(),
+                ..self.changed.clone()
+            })
+        })
+    }
+
     /// Returns the event that ends the session's log.
     pub(super) fn event(&self) -> Kind {
         Kind::RunFinished {
@@ -460,6 +466,8 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podbay_wire::keep::ChangeKind;
+    use podbay_wire::keep::EntryType;
     use podbay_wire::keep::RunTrigger;
 
     #[test]

@@ -193,6 +193,9 @@ pub async fn run_with(
     if let Some(key) = &place.api_key {
         report.hide(key);
     }
+    if let Some(changed) = report.changes_event() {
+        seat.recorder.emit(changed);
+    }
     seat.recorder.emit(report.event());
     if let Some(problem) = seat.recorder.unwritten() {
         // The work was done, and it was said that it could not be written down; whoever counts on

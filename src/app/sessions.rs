@@ -9,6 +9,7 @@ use super::bench::Ground;
 use super::demo;
 use super::resume::not_a_demonstration;
 use podbay_config::Config;
+use podbay_event::ExecutionReport;
 use podbay_event::Kind;
 use podbay_event::SessionId;
 use podbay_session as session;
@@ -187,6 +188,19 @@ pub fn export_markdown(
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let records = session::read(&found.path).map_err(Error::Session)?;
     Ok(session::markdown(&records, clean))
+}
+
+/// Returns what a session did. What looks like a key is redacted, and every text goes through
+/// `clean`.
+pub fn execution_report(
+    state: &State,
+    wanted: &str,
+    clean: &dyn Fn(&str) -> String,
+) -> Result<ExecutionReport, Error> {
+    let found = session::find(state, wanted).map_err(Error::Session)?;
+    let records = session::read(&found.path).map_err(Error::Session)?;
+    let report = ExecutionReport::of(&records.events);
+    session::redacted(&report, clean).ok_or(Error::Bug)
 }
 
 /// Returns a plan of a session, in Markdown: this version, or the last one.

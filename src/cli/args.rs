@@ -463,6 +463,16 @@ pub(super) struct RunArgs {
     /// Approve the last plan of the session and implement it; with --resume or --continue
     #[arg(long, conflicts_with_all = ["plan", "demo"])]
     pub(super) implement: bool,
+    /// Show the execution report at the end, or write it to FILE, which ends with .md, .html, .json
+    /// or .txt
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "-"
+    )]
+    pub(super) report: Option<PathBuf>,
     #[command(flatten)]
     pub(super) session: SessionFlags,
 }

@@ -233,6 +233,12 @@ pub(super) async fn begin_with(
             continue;
         }
         face.close();
+        // The screen that showed the event is gone.
+        if let Some(summary) = ended.came.as_ref().and_then(app::Came::summary)
+            && face.tui().is_some()
+        {
+            super::say(&format!("{summary}\n"));
+        }
         if let Some(error) = &lost
             && face.tui().is_some()
         {
@@ -554,15 +560,12 @@ fn tell(face: &Face, words: &str) {
     }
 }
 
-/// Says what came into the project, and what did not.
+/// Says what a user should know of what came into the project; how much it is, is an event.
 fn came_words(came: Option<&app::Came>) -> String {
     let Some(came) = came else {
         return String::new();
     };
     let mut out = String::new();
-    if let Some(summary) = came.summary() {
-        out.push_str(&format!("{summary}\n"));
-    }
     for note in came.notes() {
         out.push_str(&format!("{}\n", text::line(&note)));
     }

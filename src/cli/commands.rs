@@ -1,7 +1,8 @@
 //! The slash commands that are about more than the next turn.
 
-use std::io::Write;
-
+use super::execution_report;
+use super::execution_report::ReportFormat;
+use super::execution_report::write_new;
 use super::face::Face;
 use super::setup::Setup;
 use podbay_app as app;
@@ -13,6 +14,7 @@ use podbay_app::Resume;
 use podbay_app::Undo;
 use podbay_config as config;
 use podbay_event::SessionId;
+use podbay_ui::Paint;
 use podbay_ui::text;
 use podbay_ui::tui::Facts;
 
@@ -166,6 +168,7 @@ pub(super) async fn other(
         "tools" => Ok(chat.tools().join(", ")),
         "mcp" => Ok(super::mcp::session_servers(&chat.mcp_servers())),
         "export" => export(rest, chat, setup),
+        "report" => report(rest, chat, face, setup),
         "diff" => chat
             .undo(Undo::Diff { n: u32::MAX }, interrupt)
             .await
@@ -189,6 +192,8 @@ pub(super) async fn other(
         _ => return Did::Said,
     };
     match said {
+        // It is shown already.
+        Ok(words) if words.is_empty() => {}
         Ok(words) => face.say(&format!("{}\n", text::clean(words.trim_end()))),
         Err(error) => face.fail(&error),
     }
@@ -265,18 +270,37 @@ fn export(rest: &str, chat: &Chat, setup: &Setup) -> Result<String, app::Error> 
         _ => app::export_markdown(&setup.state, id, &text::clean)?,
     };
     let path = path.map_or_else(|| format!("podbay-{id}.{format}"), str::to_owned);
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
-    match written {
-        Ok(()) => Ok(format!("written to {path}")),
-        Err(source) => Err(app::Error::Io {
-            doing: format!("write the export `{path}`"),
-            source,
-        }),
-    }
+    write_new(&path, &text, chat.project())?;
+    Ok(format!("written to {path}"))
+}
+
+/// Shows what the session did, or writes it to a file that is not there yet.
+fn report(rest: &str, chat: &Chat, face: &Face, setup: &Setup) -> Result<String, app::Error> {
+    let id = chat.session().as_str();
+    let report = execution_report::of_session(&setup.state, id)?;
+    let mut words = rest.split_whitespace();
+    let (format, end) = match words.next() {
+        None => {
+            match face.tui() {
+                Some(tui) => tui.report(report),
+                None => face.say(&ReportFormat::Text.render(&report, face.terminal().paint)),
+            }
+            return Ok(String::new());
+        }
+        Some("md") => (ReportFormat::Markdown, "md"),
+        Some("html") => (ReportFormat::Html, "html"),
+        Some("json") => (ReportFormat::Json, "json"),
+        Some(_) => {
+            return Ok(
+                "/report takes md, html or json, and the path of a file to write.".to_owned(),
+            );
+        }
+    };
+    let path = words
+        .next()
+        .map_or_else(|| format!("report-{id}.{end}"), str::to_owned);
+    write_new(&path, &format.render(&report, Paint::NONE), chat.project())?;
+    Ok(format!("written to {path}"))
 }
 
 fn init(chat: &Chat, setup: &Setup) -> Result<String, app::Error> {

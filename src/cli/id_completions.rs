@@ -192,7 +192,7 @@ mod tests {
         let commands = |kind| of_kind(&all, kind).0.join(", ");
         assert_eq!(
             commands(IdKind::Sessions),
-            "sessions show, sessions resume, sessions fork, sessions export, sessions rewind, sessions rename, sessions rm"
+            "sessions show, sessions resume, sessions fork, sessions export, sessions report, sessions rewind, sessions rename, sessions rm"
         );
         assert_eq!(
             commands(IdKind::Reviews),

@@ -671,6 +671,19 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "sessions report",
+        text: "Prints what a session did, made of its log alone: calls, files that were created, modified, deleted and read, commands with their \
+               exit codes, tests, denials, files that may run on your machine, tokens, time and cost. Sections without an entry are left out.",
+        examples: &[
+            ("What the last one did:", "podbay sessions report"),
+            (
+                "As a page for a browser:",
+                "podbay sessions report 4k2m --format html > report.html",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "sessions export",
         text: "Prints a session as Markdown or as one JSON object, without anything that a terminal obeys. What looks like a key is \
                replaced by ***; that is a guess, so read it before you hand it on.",

@@ -10,6 +10,7 @@ use super::args::OutputFormat;
 use super::args::QuickstartArgs;
 use super::args::RunArgs;
 use super::delivery::Delivery;
+use super::execution_report::ReportPlace;
 use super::failure;
 use super::flags;
 use super::front::Nobody;
@@ -83,6 +84,11 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             (false, true) => app::PlanStart::Implement,
             (false, false) => app::PlanStart::AsLeft,
         };
+        let mut place_of_report = ReportPlace::open(
+            args.report.as_deref(),
+            setup.config.ui.report,
+            &place.project,
+        )?;
         let front = terminal.front(&interrupt, Arc::new(Nobody));
         let mut report = if args.demo {
             app::demo(&place, task.as_deref(), &front, begun).await
@@ -105,12 +111,20 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             }
         }
         terminal.finish();
-        Ok((terminal, report))
+        let written = match (&mut place_of_report, &report.session) {
+            (Some(place), Some(session)) => {
+                place.write(&setup.state, session.as_str(), terminal.paint)
+            }
+            _ => Ok(()),
+        };
+        Ok((terminal, report, written))
     };
     match outcome.await {
-        Ok((terminal, mut report)) => {
+        Ok((terminal, mut report, written)) => {
             report.warnings.splice(0..0, warnings);
             print(&report, format, &terminal)?;
+            // The run is over and told; that its report is not there is a failure of its own.
+            written?;
             Ok(report.exit_code)
         }
         Err(error) => {

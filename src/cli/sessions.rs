@@ -9,6 +9,9 @@ use super::args::FormatFlags;
 use super::args::SessionFlags;
 use super::chat;
 use super::delivery::Delivery;
+use super::execution_report;
+use super::execution_report::ReportFormat;
+use super::findings::out_paint;
 use super::later;
 use super::other_session::is_meant;
 use super::setup::Setup;
@@ -72,6 +75,16 @@ pub(super) enum SessionsCommand {
         /// Which form
         #[arg(long, value_enum, default_value_t)]
         format: ExportFormat,
+    },
+    /// Print what a session did: files, commands, tests, denials, tokens and time
+    Report {
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
+        /// worked on last
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+        /// Which form
+        #[arg(long, value_enum, default_value_t)]
+        format: ReportFormat,
     },
     /// Undo the last messages, with all that came of them; files stay as they are
     Rewind {
@@ -183,6 +196,11 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
             };
             let _ = write!(out, "{exported}");
         }
+        SessionsCommand::Report { id, format } => {
+            let report = execution_report::of_session(&setup.state, &id)?;
+            let paint = out_paint(&setup.config.ui);
+            let _ = write!(out, "{}", format.render(&report, paint));
+        }
         SessionsCommand::Rewind { id, messages } => {
             let (session, left) = app::rewind_session(&setup.state, &id, messages, &setup.config)?;
             let _ = writeln!(
@@ -215,7 +233,7 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
         }
         SessionsCommand::Other(words) => {
             let known = [
-                "list", "show", "resume", "fork", "export", "rewind", "rename", "rm",
+                "list", "show", "resume", "fork", "export", "report", "rewind", "rename", "rm",
             ];
             return Err(later::below("sessions", &known, &words));
         }

@@ -17,6 +17,7 @@ use super::NetworkAttempt;
 use super::OpenAnswer;
 use super::PlanDecision;
 use super::Progress;
+use super::ProjectChanges;
 use super::RunStatus;
 use super::SessionId;
 use super::TaskEnd;
@@ -417,6 +418,8 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         waited: bool,
     },
+    /// What a turn of a chat or a run changed in the project; nothing where it changed nothing.
+    ProjectChanged(ProjectChanges),
     Warning {
         message: String,
     },

@@ -1,5 +1,7 @@
 use std::fmt::Write as _;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::json;
 
@@ -184,6 +186,9 @@ fn one<'a>(
             )
             .expect(TAKES_ALL);
         }
+        Kind::ProjectChanged(changes) => {
+            writeln!(out, "\n> changed: {}", changes.words()).expect(TAKES_ALL);
+        }
         Kind::Warning { message } => {
             writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL);
         }
@@ -250,6 +255,17 @@ pub fn json(records: &Records, clean: &dyn Fn(&str) -> String) -> Value {
     });
     make_safe(&mut value, &|text: &str| redact(&clean(text)).into_owned());
     value
+}
+
+/// Returns a value in which what looks like a key is redacted, and every string went through
+/// `clean`; `None` where that makes another value of it than it can be.
+pub fn redacted<T: Serialize + DeserializeOwned>(
+    value: &T,
+    clean: &dyn Fn(&str) -> String,
+) -> Option<T> {
+    let mut value = serde_json::to_value(value).ok()?;
+    make_safe(&mut value, &|text: &str| redact(&clean(text)).into_owned());
+    serde_json::from_value(value).ok()
 }
 
 fn event(event: &Event) -> Option<Value> {

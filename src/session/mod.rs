@@ -42,6 +42,7 @@ pub use error::Error;
 pub use error::few;
 pub use export::json;
 pub use export::markdown;
+pub use export::redacted;
 pub use history::History;
 pub use history::Step;
 pub use job::JobRecord;

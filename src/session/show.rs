@@ -22,6 +22,7 @@ use podbay_event::json_line;
 use podbay_event::memory_saved_words;
 use podbay_event::plan_decided_words;
 use podbay_event::plan_mode_words;
+use podbay_event::program_words;
 use podbay_wire::Program;
 
 use super::Error;
@@ -282,12 +283,7 @@ impl<'a> Calls<'a> {
 fn ran(programs: &[Program], n_more: u64) -> String {
     let mut text = String::new();
     for program in programs.iter().take(LINES_MAX) {
-        let words: Vec<String> = program
-            .argv
-            .iter()
-            .map(|word| quoted(&word.to_text()))
-            .collect();
-        let more = if program.truncated { " …" } else { "" };
+        let words = program_words(program);
         let times = if program.count > 1 {
             format!(" ({} times)", program.count)
         } else {
@@ -297,7 +293,7 @@ fn ran(programs: &[Program], n_more: u64) -> String {
             .exit_code
             .filter(|&code| code != 0)
             .map_or_else(String::new, |code| format!(" [exit code {code}]"));
-        writeln!(text, "   ran {}{more}{times}{code}", words.join(" ")).expect(TAKES_ALL);
+        writeln!(text, "   ran {words}{times}{code}").expect(TAKES_ALL);
     }
     let others = programs
         .iter()
@@ -307,17 +303,6 @@ fn ran(programs: &[Program], n_more: u64) -> String {
         writeln!(text, "   ran {others} more").expect(TAKES_ALL);
     }
     text
-}
-
-/// Quotes a word, so that it cannot be taken for several.
-fn quoted(word: &str) -> String {
-    let is_plain =
-        !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"'));
-    if is_plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 fn head(text: &mut String, name: &str, arguments: &str) {
@@ -468,6 +453,9 @@ fn one(text: &mut String, event: &Event) {
                     .replace('\n', "\n   ")
             )
             .expect(TAKES_ALL);
+        }
+        Kind::ProjectChanged(changes) => {
+            writeln!(text, "changed: {}", changes.words()).expect(TAKES_ALL);
         }
         Kind::Warning { message } => writeln!(text, "! {message}").expect(TAKES_ALL),
         Kind::RunFinished {

@@ -12,6 +12,8 @@ pub struct Options {
     pub stream_during_tools: bool,
     /// Show what the model thinks aloud, where the server tells it apart.
     pub show_thinking: bool,
+    /// Show the execution report at the end of a run: what was done, with which files and commands.
+    pub report: bool,
 }
 
 /// When text is coloured.

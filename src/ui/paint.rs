@@ -61,6 +61,30 @@ impl Paint {
         }
     }
 
+    pub fn path(self, text: &str) -> String {
+        if self.on {
+            text.cyan().to_string()
+        } else {
+            text.to_owned()
+        }
+    }
+
+    pub fn delimiter(self, text: &str) -> String {
+        if self.on {
+            text.green().bold().to_string()
+        } else {
+            text.to_owned()
+        }
+    }
+
+    pub fn heading(self, text: &str) -> String {
+        if self.on {
+            text.dimmed().bold().to_string()
+        } else {
+            text.to_owned()
+        }
+    }
+
     pub fn warn(self, text: &str) -> String {
         if self.on {
             text.yellow().to_string()
@@ -94,6 +118,8 @@ mod tests {
         check(Color::Always, false, &[("NO_COLOR", "1")], true);
         check(Color::Never, true, &[], false);
         assert_eq!(Paint::NONE.bad("x"), "x");
-        assert_eq!(Paint { on: true }.bad("x"), "\x1b[31mx\x1b[39m");
+        let paint = Paint { on: true };
+        assert_eq!(paint.bad("x"), "\x1b[31mx\x1b[39m");
+        assert_eq!(paint.delimiter("x"), "\x1b[1m\x1b[32mx\x1b[39m\x1b[0m");
     }
 }

@@ -10,23 +10,18 @@ use podbay_event::Kind;
 use podbay_event::LimitKind;
 use podbay_event::RunStatus;
 use podbay_event::Usage;
-use podbay_event::git_taken;
-use podbay_event::hidden_names;
-use podbay_event::memory_saved_words;
-use podbay_event::plan_decided_words;
-use podbay_event::plan_mode_words;
 
 use super::Paint;
 use super::Progress;
 use super::call;
+use super::note;
+use super::note::SHOWN_LINES;
+use super::note::Tone;
+use super::note::limit_word;
 use super::output::Output;
 use super::text;
 use super::text::Cleaner;
 
-const RESULT_LINES: usize = 3;
-
-/// Names of a list that are shown in one line.
-const MOST_NAMES: usize = 8;
 /// Said of a message that broke off.
 const CUT_SHORT: &str = "(cut short)";
 
@@ -261,69 +256,11 @@ impl<O: Write, E: Write> Plain<O, E> {
                 let head = wanted.or(begun).unwrap_or_else(|| text::line(name));
                 self.note(&paint.warn(&format!(
                     "denied: {head}: {}",
-                    call::bounded(reason, RESULT_LINES)
+                    call::bounded(reason, SHOWN_LINES)
                 )))
             }
-            Kind::ModelReady { model, reason, .. } => {
-                let reason = if reason.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", text::line(reason))
-                };
-                self.note(&paint.dim(&format!("model: {}{reason}", text::line(model))))
-            }
-            Kind::ToolModeChanged { from, to, reason } => self.note(&paint.warn(&format!(
-                "tool calls: {} instead of {} from here on ({}); `llm.tool_mode` sets it for good",
-                to.as_str(),
-                from.as_str(),
-                text::line(reason)
-            ))),
-            Kind::SandboxStarted {
-                image,
-                duration_ms,
-                hidden,
-                tracked,
-            } => {
-                let hidden = &hidden_names(hidden, tracked);
-                let hidden = if hidden.is_empty() {
-                    String::new()
-                } else {
-                    format!("; masked: {}", few(hidden))
-                };
-                let started = call::duration(*duration_ms);
-                self.note(&paint.dim(&format!(
-                    "sandbox: {}, started in {started}{hidden}",
-                    text::line(image)
-                )))
-            }
-            Kind::SandboxLost { reason } => self.note(&paint.warn(&format!(
-                "the sandbox ended: {}",
-                call::bounded(reason, RESULT_LINES)
-            ))),
-            Kind::LimitReached { limit, at_end } => {
-                let how = if *at_end { "is reached" } else { "is near" };
-                self.note(&paint.warn(&format!("the limit of {} {how}", limit_word(*limit))))
-            }
-            Kind::Interrupted => self.note(&paint.warn("interrupted")),
-            // What is allowed is no news; the log has it.
-            Kind::NetworkAttempted(attempt) if attempt.allowed && attempt.failure.is_none() => {
-                Ok(())
-            }
-            Kind::NetworkAttempted(attempt) => {
-                let words = call::bounded(&attempt.words(), usize::MAX - 1);
-                self.note(&paint.warn(&format!("network: {words}")))
-            }
-            kind @ Kind::GitTaken { .. } => {
-                let words = git_taken(kind).unwrap_or_default();
-                self.note(&format!("git: {}", call::bounded(&words, usize::MAX - 1)))
-            }
-            Kind::ContextAdded { instructions, .. } if !instructions.is_empty() => {
-                let names: Vec<String> = instructions.iter().map(|name| text::line(name)).collect();
-                self.note(&paint.dim(&format!("instructions: {}", names.join(", "))))
-            }
-            Kind::Warning { message } => {
-                self.note(&paint.warn(&format!("warning: {}", call::warning(message))))
-            }
+            // What became of a run's changes is said behind it, with how they are decided on.
+            Kind::ProjectChanged(_) if !self.each => Ok(()),
             // The error is not shown here: whoever began the run says it once, with its cause and
             // its remedy.
             Kind::RunFinished {
@@ -352,86 +289,18 @@ impl<O: Write, E: Write> Plain<O, E> {
                 );
                 self.note(&paint.dim(&sum))
             }
-            Kind::ModeChanged { mode } => {
-                self.note(&paint.dim(&format!("mode {} from here on", text::line(mode))))
-            }
-            Kind::PlanModeChanged { on, ended, .. } => {
-                self.note(&paint.dim(&text::line(&plan_mode_words(*on, ended))))
-            }
-            Kind::PlanMade {
-                version, edited, ..
-            } => {
-                let by = if *edited {
-                    ", as the user changed it"
-                } else {
-                    ""
-                };
-                self.note(&paint.dim(&format!("plan {version} is saved{by}")))
-            }
-            Kind::PlanDecided {
-                version,
-                decision,
-                reason,
-            } => {
-                let words = plan_decided_words(*version, *decision, reason.as_deref());
-                self.note(&paint.dim(&text::line(&words)))
-            }
-            Kind::MemorySaved {
-                memory,
-                replaced,
-                pruned,
-            } => {
-                let words = memory_saved_words(memory, *replaced, pruned);
-                self.note(&text::line(&words))?;
-                self.note(&paint.dim(&format!("   {}", call::bounded(&memory.content, 8))))
-            }
-            Kind::SessionResumed { .. } => self.note(&paint.dim("session resumed")),
-            // How much is used, not which of the shares that are warned of was passed.
-            Kind::ContextNear { used, window, .. } => {
-                let percent = used.saturating_mul(100) / (*window).max(1);
-                self.note(&paint.warn(&format!(
-                    "{percent} % of the model's window are used ({used} of {window} tokens)"
-                )))
-            }
-            Kind::ResultsEvicted { results } => {
-                let n_results = results.len() as u32;
-                let (were, them) = if n_results == 1 {
-                    ("was", "it")
-                } else {
-                    ("were", "them")
-                };
-                let sum = n("old result", n_results);
-                self.note(&paint.dim(&format!(
-                    "made room: {sum} {were} set aside; the model can read {them} again"
-                )))
-            }
-            Kind::ConversationCompacted { before, after, .. } => self.note(&paint.dim(&format!(
-                "made room: a summary replaces the older messages ({before} -> {after} tokens)"
-            ))),
-            // What was typed is on the screen already, questions are asked by `ask`, and the rest
-            // says nothing to a reader.
-            Kind::SessionStarted { .. }
-            | Kind::SessionForked { .. }
-            | Kind::SessionRewound { .. }
-            | Kind::PromptBegun { .. }
-            | Kind::ImageShown { .. }
-            | Kind::ImagesTakenOut { .. }
-            | Kind::ModelAsked
-            | Kind::CheckpointMade { .. }
-            | Kind::AnswerOpen(_)
-            | Kind::TaskEnded(_)
-            | Kind::ContextAdded { .. }
-            | Kind::UserMessage { .. }
-            | Kind::PermissionAsked { .. }
-            | Kind::PermissionAnswered { .. }
-            | Kind::QuestionAsked { .. }
-            | Kind::CallDecided { .. }
-            | Kind::CallRan { .. }
-            | Kind::DenialsEscalated { .. }
-            | Kind::CallOutput { .. }
-            | Kind::HookEnded { .. }
-            | Kind::Progress(_)
-            | Kind::Unknown => Ok(()),
+            kind => match note::note(kind) {
+                Some((tone, words)) => {
+                    let words = match tone {
+                        Tone::Plain => words,
+                        Tone::Dim => paint.dim(&words),
+                        Tone::Warn => paint.warn(&words),
+                        Tone::Bad => paint.bad(&words),
+                    };
+                    self.note(&words)
+                }
+                None => Ok(()),
+            },
         }
     }
 
@@ -474,7 +343,7 @@ impl<O: Write, E: Write> Plain<O, E> {
     /// Shows what became of a call that failed.
     fn failure(&mut self, failed: bool, result: &str) -> io::Result<()> {
         if failed {
-            self.why(&call::result(&text::clean(result), RESULT_LINES))
+            self.why(&call::result(&text::clean(result), SHOWN_LINES))
         } else {
             Ok(())
         }
@@ -637,7 +506,7 @@ fn tokens(usage: &Usage) -> String {
     format!("{} tokens{cached}{cost}", usage.total())
 }
 
-fn run_word(status: RunStatus, limit: Option<LimitKind>) -> String {
+pub(super) fn run_word(status: RunStatus, limit: Option<LimitKind>) -> String {
     match (status, limit) {
         (RunStatus::Completed, _) => "done".to_owned(),
         (RunStatus::Failed, _) => "failed".to_owned(),
@@ -646,28 +515,4 @@ fn run_word(status: RunStatus, limit: Option<LimitKind>) -> String {
         (RunStatus::Blocked, _) => "blocked".to_owned(),
         (RunStatus::Interrupted, _) => "interrupted".to_owned(),
     }
-}
-
-pub(super) fn limit_word(limit: LimitKind) -> &'static str {
-    match limit {
-        LimitKind::Turns => "turns",
-        LimitKind::Time => "time",
-        LimitKind::Tokens => "tokens",
-        LimitKind::Cost => "cost",
-        LimitKind::Stuck => "repeated calls",
-        LimitKind::Context => "context",
-    }
-}
-
-/// Names the first of a list, which may be long.
-fn few(names: &[String]) -> String {
-    let mut shown: Vec<String> = names
-        .iter()
-        .take(MOST_NAMES)
-        .map(|name| text::line(name))
-        .collect();
-    if names.len() > MOST_NAMES {
-        shown.push(format!("and {} more", names.len() - MOST_NAMES));
-    }
-    shown.join(", ")
 }

@@ -147,6 +147,12 @@ pub const COMMANDS: &[Command] = &[
         "[md|html|json] [PATH]",
         "write the session to a file",
     ),
+    command(
+        "report",
+        &[],
+        "[md|html|json] [PATH]",
+        "show what this session did, or write it to a file",
+    ),
     command("config", &[], "", "show the settings that hold"),
     command("init", &[], "", "prepare the project for Podbay"),
     command("doctor", &["diag"], "", "check everything that a run needs"),

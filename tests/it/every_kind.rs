@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use podbay::event::Answer;
 use podbay::event::CallStatus;
 use podbay::event::Capability;
+use podbay::event::ChangedLines;
+use podbay::event::ChangedPath;
 use podbay::event::Decision;
 use podbay::event::Event;
 use podbay::event::Evicted;
@@ -20,8 +22,10 @@ use podbay::event::MemoryKind;
 use podbay::event::Moment;
 use podbay::event::NetworkAttempt;
 use podbay::event::OpenAnswer;
+use podbay::event::PathChanged;
 use podbay::event::PlanDecision;
 use podbay::event::Progress as Step;
+use podbay::event::ProjectChanges;
 use podbay::event::RunStatus;
 use podbay::event::TaskEnd;
 use podbay::event::ToolCall;
@@ -178,6 +182,21 @@ every_kind! {
     DenialsEscalated { in_a_row: 1, in_all: 2 }
     LimitReached { limit: LimitKind::Turns, at_end: true }
     Interrupted {}
+    ProjectChanged {
+        0: ProjectChanges {
+            n: 2,
+            paths: vec![ChangedPath {
+                path: bad(),
+                change: PathChanged::Renamed,
+                from: Some(bad()),
+                is_folder: false,
+                lines: Some(ChangedLines { added: 1, removed: 1 }),
+            }],
+            lines: Some(ChangedLines { added: 1, removed: 1 }),
+            may_run: vec![bad()],
+            pending: true,
+        }
+    }
     Warning { message: bad() }
     Progress { 0: Step { task: bad(), done: 1, total: None, unit: Unit::Steps, detail: bad(), finished: false } }
     RunFinished {
@@ -278,10 +297,14 @@ fn no_escape_reaches_the_terminal_from_a_log() {
         &["show"],
         &["show", "--json"],
         &["export", "last"],
+        &["report"],
+        &["report", "--format", "markdown"],
+        &["report", "--format", "html"],
+        &["report", "--format", "json"],
     ] {
         let done = run(env.podbay(&["sessions"]).args(arguments)).expect(0);
         assert!(
-            done.text().contains("]52;c;x") || arguments[0] == "show" || arguments[0] == "export",
+            done.text().contains("]52;c;x") || matches!(arguments[0], "show" | "export" | "report"),
             "{}",
             done.text()
         );

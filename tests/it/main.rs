@@ -30,6 +30,7 @@ mod early;
 mod egress;
 mod every_kind;
 mod everyday;
+mod execution_report;
 mod file_tools;
 mod filter;
 mod first_start;

@@ -71,6 +71,9 @@ pub async fn demo(place: &Place, task: Option<&str>, front: &Front, begun: Insta
     };
     report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
     report.duration_ms = elapsed();
+    if let Some(changed) = report.changes_event() {
+        recorder.emit(changed);
+    }
     recorder.emit(report.event());
     if let Some(problem) = recorder.unwritten() {
         report.fail(&Error::LogLost { problem });

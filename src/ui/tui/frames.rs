@@ -10,13 +10,18 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use tokio::sync::oneshot;
 
+use podbay_event::ActionDone;
 use podbay_event::Answer;
 use podbay_event::Answered;
 use podbay_event::CallStatus;
 use podbay_event::Capability;
+use podbay_event::ChangedLines;
 use podbay_event::Command;
+use podbay_event::ExecutionReport;
+use podbay_event::FileTouched;
 use podbay_event::Kind;
 use podbay_event::Lasting;
+use podbay_event::ProjectChanges;
 use podbay_event::RunStatus;
 use podbay_event::TaskEnd;
 use podbay_event::ToolMode;
@@ -254,6 +259,112 @@ fn a_turn_that_is_over_is_summed_up() {
     turn(&mut stage);
     ends(&mut stage);
     stage.check("over");
+}
+
+#[test]
+fn what_a_turn_changed_stands_in_its_summary_as_the_comparison_counted_it() {
+    let mut stage = Stage::ready();
+    turn(&mut stage);
+    ends(&mut stage);
+    let changes = |n| {
+        Kind::ProjectChanged(ProjectChanges {
+            n,
+            lines: Some(ChangedLines {
+                added: 1,
+                removed: 1,
+            }),
+            ..ProjectChanges::default()
+        })
+    };
+    stage.happens(changes(1));
+    let frame = stage.frame(80, 24);
+    let line = frame.lines().find(|line| line.contains("2 requests"));
+    assert!(
+        line.is_some_and(|line| line.starts_with("1 file, +1 −1, 2 requests, ")),
+        "{frame}"
+    );
+    // What comes later is no part of it.
+    stage.happens(changes(2));
+    let frame = stage.frame(80, 24);
+    assert!(
+        frame.contains("1 file, +1 −1, 2 requests") && frame.contains("\n2 files, +1 −1\n"),
+        "{frame}"
+    );
+}
+
+#[test]
+fn the_execution_report_is_a_panel_of_its_own() {
+    let mut stage = Stage::ready();
+    stage.told(Told::Report(Box::new(ExecutionReport {
+        status: Some(RunStatus::Completed),
+        model: Some("qwen\x1b[2J".to_owned()),
+        actions: std::iter::once(ActionDone {
+            tool: "edit_file".to_owned(),
+            arguments: r#"{"path":"src/app.py"}"#.to_owned(),
+            status: Some(CallStatus::Ok),
+            duration_ms: 3,
+        })
+        .collect(),
+        modified: std::iter::once(FileTouched {
+            path: "src/a very long name of a file that has to be wrapped somewhere.py".to_owned(),
+            lines: Some(ChangedLines {
+                added: 12,
+                removed: 4,
+            }),
+        })
+        .collect(),
+        requests: 2,
+        duration_ms: 3100,
+        ..ExecutionReport::default()
+    })));
+    stage.check("report");
+}
+
+#[test]
+fn a_task_list_is_a_list_of_boxes() {
+    let mut stage = Stage::ready();
+    stage.types("go\n");
+    stage.happens(started("c1", "task_list", r#"{"tasks":[]}"#));
+    stage.happens(finished(
+        "c1",
+        "task_list",
+        CallStatus::Ok,
+        "[x] read the test\n[>] fix \x1b[31madd\n[ ] run all of them",
+        2,
+    ));
+    stage.check("task_list");
+}
+
+#[test]
+fn a_message_of_the_history_is_looked_for_by_its_words() {
+    let mut stage = Stage::ready();
+    stage.told(Told::History(vec![
+        "fix the parser".to_owned(),
+        "write the docs".to_owned(),
+        "fix\x1b[2J the lexer".to_owned(),
+    ]));
+    stage.control('r');
+    stage.types("fix");
+    stage.check("history");
+}
+
+#[test]
+fn what_becomes_of_a_stopped_turn_is_asked_with_its_keys() {
+    let mut stage = Stage::ready();
+    stage.types("go\n");
+    let (answer, _answered) = oneshot::channel();
+    stage.told(Told::Ask(Ask::Choice {
+        question: "Stopped, with 2 changes so far. Keep or drop them?".to_owned(),
+        choices: vec![
+            ('k', "keep what was changed".to_owned()),
+            (
+                'd',
+                "drop it: the project is as it was before this turn".to_owned(),
+            ),
+        ],
+        answer,
+    }));
+    stage.check("choice");
 }
 
 #[test]

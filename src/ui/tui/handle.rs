@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use podbay_event::Answer;
 use podbay_event::Answered;
 use podbay_event::Event;
+use podbay_event::ExecutionReport;
 
 use super::modal::Ask;
 use super::page::Page;
@@ -25,8 +26,8 @@ use super::start::StartChoice;
 use super::start::StartView;
 use super::status::Facts;
 use super::theme::Theme;
-use super::transcript::Tone;
 use crate::Question;
+use crate::note::Tone;
 
 /// What the user's keys ask for goes here.
 pub type OnCommand = Box<dyn Fn(podbay_event::Command) + Send>;
@@ -64,6 +65,11 @@ impl Tui {
 
     pub fn say(&self, words: &str) {
         self.tell(Told::Note(Tone::Plain, words.to_owned()));
+    }
+
+    /// Shows the execution report.
+    pub fn report(&self, report: ExecutionReport) {
+        self.tell(Told::Report(Box::new(report)));
     }
 
     pub fn hint(&self, words: &str) {

@@ -121,10 +121,6 @@ impl Panel {
             .filter(|end| end.status == CallStatus::Ok)?;
         match self.name.as_str() {
             "edit_file" | "multi_edit" | "edit_lines" => Some(counted(&end.result)),
-            "write_file" => {
-                let text = argument(&self.arguments, &["content", "contents", "text"])?;
-                Some((text.lines().count() as u64, 0))
-            }
             "apply_patch" => Some(summed(&end.result)),
             _ => None,
         }
@@ -227,8 +223,16 @@ impl Panel {
             (CallStatus::Denied, _) => return ": denied".to_owned(),
             (CallStatus::Cancelled, _) => return format!(": cancelled, {time}"),
         }
-        let lines = end.result.lines().filter(|line| !line.starts_with('['));
-        let n = lines.filter(|line| !line.is_empty()).count();
+        // What the file was before is not said here: no lines that went are counted.
+        let written = (self.name == "write_file")
+            .then(|| argument(&self.arguments, &["content", "contents", "text"]))
+            .flatten();
+        let n = if let Some(text) = &written {
+            text.lines().count()
+        } else {
+            let lines = end.result.lines().filter(|line| !line.starts_with('['));
+            lines.filter(|line| !line.is_empty()).count()
+        };
         let counted = |one: &str, many: &str| {
             if n == 1 {
                 format!(": 1 {one}")
@@ -239,7 +243,8 @@ impl Panel {
         match self.name.as_str() {
             "glob" => counted("file", "files"),
             "list_directory" => counted("entry", "entries"),
-            "grep" | "read_file" => counted("line", "lines"),
+            "write_file" if written.is_none() => String::new(),
+            "grep" | "read_file" | "write_file" => counted("line", "lines"),
             _ if end.duration_ms >= 100 => format!(", {time}"),
             _ => String::new(),
         }

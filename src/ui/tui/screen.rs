@@ -1,7 +1,6 @@
 //! The state of the full-screen chat. Events, keys and time go in; [`super::draw`] shows it, and
 //! [`Effect`]s come out. It does nothing by itself, so that a test can hold a frame of it.
 
-use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -11,12 +10,10 @@ use podbay_event::CallStatus;
 use podbay_event::Command;
 use podbay_event::Decision;
 use podbay_event::Event;
+use podbay_event::ExecutionReport;
 use podbay_event::Kind;
 use podbay_event::Progress;
-use podbay_event::git_taken;
-use podbay_event::memory_saved_words;
-use podbay_event::plan_decided_words;
-use podbay_event::plan_mode_words;
+use podbay_event::ProjectChanges;
 
 use super::editor::Editor;
 use super::modal::Ask;
@@ -33,9 +30,10 @@ use super::status::Status;
 use super::status::Working;
 use super::theme::Theme;
 use super::transcript::Entry;
-use super::transcript::Tone;
 use super::transcript::Transcript;
-use crate::call;
+use crate::execution_report;
+use crate::note;
+use crate::note::Tone;
 use crate::text;
 
 /// What the terminal or the driver has to do.
@@ -58,6 +56,7 @@ pub(super) enum Told {
     /// Events of an earlier run of the session.
     Past(Vec<Event>),
     Note(Tone, String),
+    Report(Box<ExecutionReport>),
     Ask(Ask),
     Facts(Facts),
     Branch(String),
@@ -84,6 +83,14 @@ pub(super) enum Told {
     },
     Suspend,
     Close,
+}
+
+/// A turn whose summary is on the screen.
+struct EndedTurn {
+    /// The summary's number in the transcript.
+    note: usize,
+    count: Count,
+    duration_ms: u64,
 }
 
 /// All that is on the screen.
@@ -113,7 +120,8 @@ pub struct Screen {
     /// Whether the terminal is in front, where it says so.
     pub(super) has_focus: Option<bool>,
     pub(super) notification: Option<&'static str>,
-    changed: BTreeSet<String>,
+    /// The turn that ended last, whose changes are told when they are known.
+    ended: Option<EndedTurn>,
     progress: Option<Progress>,
     /// The driver waits for a message.
     is_wanted: bool,
@@ -150,7 +158,7 @@ impl Screen {
             typed: None,
             has_focus: None,
             notification: None,
-            changed: BTreeSet::new(),
+            ended: None,
             progress: None,
             is_wanted: false,
             is_closed: false,
@@ -171,6 +179,10 @@ impl Screen {
                 }
                 self.is_past = false;
                 self.working = None;
+            }
+            Told::Report(report) => {
+                let lines = execution_report::lines(&report);
+                self.transcript.push(Entry::Report(lines));
             }
             Told::Note(tone, words) => self.transcript.note(tone, &words),
             Told::Ask(ask) => self.modals.push_back(Modal::new(ask)),
@@ -269,7 +281,7 @@ impl Screen {
     }
 
     fn begin_working(&mut self, now: Instant, phase: Phase) {
-        self.changed.clear();
+        self.ended = None;
         self.working = Some(Working {
             begun: now,
             phase,
@@ -368,26 +380,17 @@ impl Screen {
                 self.status.facts.model.clone_from(model);
                 self.status.window = *context;
             }
-            Kind::ToolModeChanged { from, to, reason } => {
-                let words = format!(
-                    "tool calls: {} instead of {} from here on ({})",
-                    to.as_str(),
-                    from.as_str(),
-                    text::line(reason)
-                );
-                self.transcript.note(Tone::Warn, &words);
-            }
-            Kind::SandboxStarted { image, .. } => self.status.image.clone_from(image),
-            Kind::SandboxLost { reason } => {
-                let words = format!("the sandbox ended: {}", text::line(reason));
-                self.transcript.note(Tone::Warn, &words);
+            kind @ Kind::SandboxStarted { image, hidden, .. } => {
+                self.status.image.clone_from(image);
+                if !hidden.is_empty() {
+                    self.note(kind);
+                }
             }
             Kind::ModeChanged { mode } => self.status.facts.mode.clone_from(mode),
             Kind::SessionStarted { .. } => self.status.is_planning = false,
-            Kind::PlanModeChanged { on, ended, .. } => {
+            kind @ Kind::PlanModeChanged { on, .. } => {
                 self.status.is_planning = *on;
-                let words = text::line(&plan_mode_words(*on, ended));
-                self.transcript.note(Tone::Dim, &words);
+                self.note(kind);
             }
             Kind::PlanMade { version, text, .. } => {
                 self.transcript.end_thinking();
@@ -397,48 +400,14 @@ impl Screen {
                 self.transcript.push_text(text);
                 self.transcript.end_text();
             }
-            Kind::PlanDecided {
-                version,
-                decision,
-                reason,
-            } => {
-                let words = plan_decided_words(*version, *decision, reason.as_deref());
-                self.transcript.note(Tone::Dim, &text::line(&words));
-            }
-            Kind::MemorySaved {
-                memory,
-                replaced,
-                pruned,
-            } => {
-                let words = memory_saved_words(memory, *replaced, pruned);
-                self.transcript.note(Tone::Plain, &text::line(&words));
-                let content = call::bounded(&memory.content, 8);
-                self.transcript.note(Tone::Dim, &format!("   {content}"));
-            }
-            Kind::Interrupted => self.transcript.note(Tone::Warn, "interrupted"),
-            Kind::Warning { message } if !is_past => {
-                let words = format!("warning: {}", call::warning(message));
-                self.transcript.note(Tone::Warn, &words);
-            }
-            Kind::LimitReached { limit, at_end } => {
-                let how = if *at_end { "is reached" } else { "is near" };
-                let words = format!("the limit of {} {how}", crate::plain::limit_word(*limit));
-                self.transcript.note(Tone::Warn, &words);
-            }
+            Kind::ProjectChanged(changes) => self.project_changed(changes),
             Kind::ContextNear { used, window, .. } => {
                 self.status.used = *used;
                 self.status.window = Some(*window);
             }
-            Kind::ConversationCompacted { before, after, .. } => {
+            kind @ Kind::ConversationCompacted { after, .. } => {
                 self.status.used = *after;
-                let words = format!(
-                    "made room: a summary replaces the older messages ({before} -> {after} tokens)"
-                );
-                self.transcript.note(Tone::Dim, &words);
-            }
-            kind @ Kind::GitTaken { .. } => {
-                let words = git_taken(kind).unwrap_or_default();
-                self.transcript.note(Tone::Plain, &format!("git: {words}"));
+                self.note(kind);
             }
             Kind::Progress(progress) => {
                 self.progress = (!progress.finished).then(|| progress.clone());
@@ -453,7 +422,16 @@ impl Screen {
                 }
             }
             Kind::TaskEnded(_) if !is_past => self.end_turn(now),
-            _ => {}
+            // They were about a run that is over.
+            Kind::Warning { .. } if is_past => {}
+            Kind::SessionResumed { .. } => {}
+            kind => self.note(kind),
+        }
+    }
+
+    fn note(&mut self, kind: &Kind) {
+        if let Some((tone, words)) = note::note(kind) {
+            self.transcript.note(tone, &words);
         }
     }
 
@@ -499,17 +477,9 @@ impl Screen {
             return;
         };
         panel.finish(status, result, duration_ms);
-        let changed = panel.changed();
-        let title = panel.title();
         if name == "task_list" && status == CallStatus::Ok {
             panel.is_open = false;
             self.transcript.note(Tone::Plain, &check_list(result));
-        }
-        if let (Some((added, removed)), Some(working)) = (changed, &mut self.working) {
-            self.changed.insert(title);
-            working.count.files = self.changed.len();
-            working.count.added += added;
-            working.count.removed += removed;
         }
         self.phase(Phase::Waiting);
     }
@@ -519,10 +489,29 @@ impl Screen {
         self.transcript.end_text();
         if let Some(working) = &self.working {
             let ms = now.saturating_duration_since(working.begun).as_millis() as u64;
-            let words = status::summary(&working.count, ms);
-            let begun = working.begun;
-            self.transcript.note(Tone::Dim, &format!("\n{words}"));
+            let (begun, count) = (working.begun, working.count);
+            let words = status::summary(&count, None, ms);
+            let note = self
+                .transcript
+                .numbered_note(Tone::Dim, &format!("\n{words}"));
+            self.ended = Some(EndedTurn {
+                note,
+                count,
+                duration_ms: ms,
+            });
             self.turn_is_over(begun, now);
+        }
+    }
+
+    /// Shows what a turn changed: in its summary, where that is on the screen.
+    fn project_changed(&mut self, changes: &ProjectChanges) {
+        match self.ended.take() {
+            Some(ended) => {
+                let words = status::summary(&ended.count, Some(changes), ended.duration_ms);
+                self.transcript
+                    .change_note(ended.note, &format!("\n{words}"));
+            }
+            None => self.transcript.note(Tone::Dim, &changes.words()),
         }
     }
 

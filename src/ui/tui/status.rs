@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use podbay_event::Progress;
+use podbay_event::ProjectChanges;
 use podbay_event::Unit;
 use podbay_event::Usage;
 
@@ -28,9 +29,6 @@ pub struct Facts {
 pub(super) struct Count {
     pub(super) requests: u32,
     pub(super) calls: u32,
-    pub(super) files: usize,
-    pub(super) added: u64,
-    pub(super) removed: u64,
     pub(super) usage: Usage,
 }
 
@@ -127,16 +125,8 @@ pub(super) fn step(progress: &Progress) -> String {
 }
 
 /// Says what a turn came to: `3 files, +12 −4, 8 requests, 14.2 k tokens (91 % cached), 3.1 s`.
-pub(super) fn summary(count: &Count, ms: u64) -> String {
-    let mut parts = Vec::new();
-    match count.files {
-        0 => {}
-        1 => parts.push("1 file".to_owned()),
-        n => parts.push(format!("{n} files")),
-    }
-    if count.added + count.removed > 0 {
-        parts.push(format!("+{} −{}", count.added, count.removed));
-    }
+pub(super) fn summary(count: &Count, changes: Option<&ProjectChanges>, ms: u64) -> String {
+    let mut parts: Vec<String> = changes.map(ProjectChanges::words).into_iter().collect();
     parts.push(match count.requests {
         1 => "1 request".to_owned(),
         n => format!("{n} requests"),
@@ -158,6 +148,8 @@ pub(super) fn summary(count: &Count, ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use podbay_event::ChangedLines;
+
     use super::*;
 
     #[test]
@@ -171,16 +163,21 @@ mod tests {
         let count = Count {
             requests: 8,
             calls: 9,
-            files: 3,
-            added: 12,
-            removed: 4,
             usage,
         };
+        let changes = ProjectChanges {
+            n: 3,
+            lines: Some(ChangedLines {
+                added: 12,
+                removed: 4,
+            }),
+            ..ProjectChanges::default()
+        };
         assert_eq!(
-            summary(&count, 3100),
+            summary(&count, Some(&changes), 3100),
             "3 files, +12 −4, 8 requests, 14.2 k tokens (91 % cached), 3.1 s, $0.02"
         );
-        assert_eq!(summary(&Count::default(), 5), "0 requests, 5 ms");
+        assert_eq!(summary(&Count::default(), None, 5), "0 requests, 5 ms");
     }
 
     #[test]

@@ -13,6 +13,10 @@ use super::panel::Panel;
 use super::theme::Theme;
 use super::theme::span;
 use super::wrap;
+use crate::execution_report;
+use crate::execution_report::Part;
+use crate::execution_report::Role;
+use crate::note::Tone;
 use crate::text;
 
 /// Older entries are dropped; the session's log has all of them.
@@ -20,21 +24,14 @@ const MOST_ENTRIES: usize = 10_000;
 /// How much of what the model thinks is kept.
 const MOST_THOUGHT: usize = 256 << 10;
 
-/// How a note is to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
-    Plain,
-    Dim,
-    Warn,
-    Bad,
-}
-
 pub(super) enum Entry {
     User(String),
     Answer(Markdown),
     Thinking(Thinking),
     Call(Box<Panel>),
     Note(Tone, String),
+    /// The execution report, by lines of parts.
+    Report(Vec<Vec<Part>>),
 }
 
 pub(super) struct Thinking {
@@ -93,7 +90,27 @@ impl Transcript {
         self.push(Entry::Note(tone, words.to_owned()));
     }
 
+    /// Adds a note, and returns by which number it is changed later.
+    pub(super) fn numbered_note(&mut self, tone: Tone, words: &str) -> usize {
+        self.note(tone, words);
+        self.n_dropped + self.items.len() - 1
+    }
+
+    /// Changes the words of a note that is still there.
+    pub(super) fn change_note(&mut self, number: usize, changed: &str) {
+        let item = number
+            .checked_sub(self.n_dropped)
+            .and_then(|at| self.items.get_mut(at));
+        if let Some(item) = item
+            && let Entry::Note(_, words) = &mut item.entry
+        {
+            changed.clone_into(words);
+            item.touch();
+        }
+    }
+
     pub(super) fn clear(&mut self) {
+        self.n_dropped += self.items.len();
         self.items.clear();
     }
 
@@ -345,6 +362,7 @@ fn make(
         Entry::Answer(markdown) => markdown.lines(width, theme),
         Entry::Thinking(thinking) => thinking_lines(thinking, width, theme, shows_thinking),
         Entry::Call(panel) => panel.lines(width, theme, now),
+        Entry::Report(lines) => report_lines(lines, width, theme),
         Entry::Note(tone, words) => {
             let style = match tone {
                 Tone::Plain => theme.plain(),
@@ -359,6 +377,26 @@ fn make(
                 .collect()
         }
     }
+}
+
+fn report_lines(lines: &[Vec<Part>], width: usize, theme: Theme) -> Vec<Line<'static>> {
+    let shown = |(role, words): &Part| {
+        let style = match role {
+            Role::Delimiter => theme.good().patch(theme.bold()),
+            Role::Heading => theme.dim().patch(theme.bold()),
+            Role::Path => theme.accent(),
+            Role::Function => theme.warn(),
+            Role::Code | Role::Plain | Role::Line => theme.plain(),
+        };
+        span(&execution_report::shown(*role, words), style)
+    };
+    lines
+        .iter()
+        .flat_map(|line| {
+            let spans: Vec<Span<'static>> = line.iter().map(shown).collect();
+            wrap::wrap(&spans, width)
+        })
+        .collect()
 }
 
 /// Lines of a message that are shown; the rest is counted.
