@@ -29,6 +29,8 @@ mod transcript;
 mod wrap;
 
 #[cfg(test)]
+mod faces;
+#[cfg(test)]
 mod frames;
 #[cfg(test)]
 mod page_frames;
