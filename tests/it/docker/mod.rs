@@ -79,6 +79,7 @@ mod sh;
 mod shared_files;
 mod shared_server;
 mod shut;
+mod slash;
 mod stopping;
 mod syscalls;
 mod task;
