@@ -141,7 +141,13 @@ pub(super) async fn begin_with(
         let full = Full::open(theme, facts, terminal, &interrupt, &wishes)?;
         Face::Full(full)
     } else {
-        Face::Lines { keyboard, terminal }
+        let options = &setup.config.ui;
+        let editor = face::line_editor(&flags, options, history.read(), terminal.paint);
+        Face::Lines {
+            keyboard,
+            terminal,
+            editor,
+        }
     };
     if let Some(tui) = face.tui() {
         tui.history(history.read());
@@ -283,7 +289,7 @@ impl Talk {
                 }
                 Typed::Cancelled => return Next::Leave(exit_code::INTERRUPTED),
             };
-            if face.tui().is_some() {
+            if face.has_history() {
                 history.add(&message);
             }
             let prompts = super::prompts::all(super::prompts::folder().as_deref());
@@ -342,6 +348,10 @@ async fn greet(chat: &mut Chat, face: &Face, interrupt: &Interrupt) {
         ));
         if chat.is_open() {
             super::say("The last task was interrupted. Tell the agent how to continue.\n");
+        }
+        if let Some(editor) = face.editor() {
+            let prompts = super::prompts::all(super::prompts::folder().as_deref());
+            editor.offer(chat.files(interrupt).await, super::prompts::help(&prompts));
         }
         return;
     };

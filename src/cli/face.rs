@@ -32,6 +32,7 @@ use podbay_event::Command;
 use podbay_event::Event;
 use podbay_event::PlanAnswer;
 use podbay_ui::Keyboard;
+use podbay_ui::LineEditor;
 use podbay_ui::Paint;
 use podbay_ui::Question;
 use podbay_ui::Typed;
@@ -56,6 +57,18 @@ pub(super) fn is_full(flags: &SessionFlags) -> Result<bool, app::Error> {
     Ok(flags.tui || (may && !flags.classic))
 }
 
+/// Returns an editor for messages, where both ends are a terminal that can show it.
+pub(super) fn line_editor(
+    flags: &SessionFlags,
+    options: &podbay_ui::Options,
+    messages: Vec<String>,
+    paint: Paint,
+) -> Option<Box<LineEditor>> {
+    let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    (is_terminal && !is_dumb() && flags.output == OutputFormat::Text)
+        .then(|| Box::new(LineEditor::new(messages, options.keys, paint)))
+}
+
 /// Returns whether the terminal moves no cursor: it shows no screen.
 pub(super) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
@@ -65,6 +78,8 @@ pub(super) enum Face {
     Lines {
         keyboard: Keyboard,
         terminal: Terminal,
+        /// Where both ends are a terminal that can show it.
+        editor: Option<Box<LineEditor>>,
     },
     Full(Full),
 }
@@ -163,6 +178,19 @@ impl Face {
         }
     }
 
+    /// Returns the editor of a chat that goes line by line.
+    pub(super) fn editor(&self) -> Option<&LineEditor> {
+        match self {
+            Self::Lines { editor, .. } => editor.as_deref(),
+            Self::Full(_) => None,
+        }
+    }
+
+    /// Returns whether messages are typed by a user, who may want them back.
+    pub(super) fn has_history(&self) -> bool {
+        self.tui().is_some() || self.editor().is_some()
+    }
+
     pub(super) fn terminal(&self) -> &Terminal {
         match self {
             Self::Lines { terminal, .. } => terminal,
@@ -173,7 +201,9 @@ impl Face {
     /// Returns who watches and who is asked.
     pub(super) fn front(&self, interrupt: &Interrupt, wishes: &Arc<Wishes>) -> Front {
         match self {
-            Self::Lines { keyboard, terminal } => {
+            Self::Lines {
+                keyboard, terminal, ..
+            } => {
                 let person = Person {
                     keyboard: keyboard.clone(),
                     terminal: terminal.clone(),
@@ -200,7 +230,19 @@ impl Face {
     /// Waits for the next message.
     pub(super) async fn message(&mut self, interrupt: &Interrupt) -> Typed {
         match self {
-            Self::Lines { keyboard, .. } => {
+            Self::Lines {
+                keyboard, editor, ..
+            } => {
+                if let Some(editor) = editor {
+                    if let Some(line) = keyboard.waiting() {
+                        return Typed::Line(line);
+                    }
+                    if let Some(typed) = editor.message(interrupt.run()).await {
+                        return typed;
+                    }
+                }
+                // The terminal does not say where its cursor is, or there is none.
+                *editor = None;
                 read_message(keyboard, &mut io::stderr(), "> ", interrupt.run()).await
             }
             Self::Full(full) => full.message(interrupt).await,

@@ -225,6 +225,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("session.keep_sessions", Never),
     ("ui.color", Never),
     ("ui.stream_during_tools", Never),
+    ("ui.keys", Never),
     ("ui.report", Never),
     ("ui.show_thinking", Never),
 ];

@@ -62,6 +62,18 @@ impl Keyboard {
         self.inner.input.is_terminal()
     }
 
+    /// Returns a whole line that was read before it was wanted.
+    pub fn waiting(&self) -> Option<String> {
+        let mut buffer = self
+            .inner
+            .buffer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let end = buffer.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = buffer.drain(..=end).collect();
+        Some(decode(&line))
+    }
+
     /// Forgets what was typed so far.
     pub fn discard(&self) {
         self.inner

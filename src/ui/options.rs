@@ -14,6 +14,17 @@ pub struct Options {
     pub show_thinking: bool,
     /// Show the execution report at the end of a run: what was done, with which files and commands.
     pub report: bool,
+    /// Which keys edit a message in a chat that goes line by line at a terminal.
+    pub keys: Keys,
+}
+
+/// The keys of a line editor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Keys {
+    #[default]
+    Emacs,
+    Vi,
 }
 
 /// When text is coloured.

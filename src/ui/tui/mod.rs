@@ -38,6 +38,7 @@ mod page_frames;
 pub use handle::OnCommand;
 pub use handle::Tui;
 pub use modal::CANCELLED;
+pub(crate) use popup::completions;
 pub use review::ReviewChoice;
 pub use review::ReviewFile;
 pub use review::ReviewView;

@@ -29,7 +29,10 @@ impl Popup {
         files: &[String],
         custom: &[(String, String)],
     ) -> Option<Self> {
-        let before = &editor.text()[..editor.cursor()];
+        Self::behind(&editor.text()[..editor.cursor()], files, custom)
+    }
+
+    fn behind(before: &str, files: &[String], custom: &[(String, String)]) -> Option<Self> {
         if before.starts_with('/') && !before.contains(char::is_whitespace) {
             return Self::some(0, commands(before, custom));
         }
@@ -70,6 +73,21 @@ impl Popup {
     pub(super) fn chosen(&self) -> Option<&Choice> {
         self.choices.get(self.at)
     }
+}
+
+/// Returns what fits these words, each with its help, and where what it completes begins.
+pub(crate) fn completions(
+    before: &str,
+    files: &[String],
+    custom: &[(String, String)],
+) -> Option<(usize, Vec<(String, String)>)> {
+    let popup = Popup::behind(before, files, custom)?;
+    let found = popup
+        .choices
+        .into_iter()
+        .map(|choice| (choice.words, choice.help))
+        .collect();
+    Some((popup.from, found))
 }
 
 fn commands(typed: &str, custom: &[(String, String)]) -> Vec<Choice> {

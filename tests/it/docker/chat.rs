@@ -89,7 +89,8 @@ impl Talk {
             command.env(name, value);
         }
         command.env("PATH", "/usr/bin:/bin");
-        command.env("TERM", "xterm");
+        // One that shows no editor: lines are read as they are typed.
+        command.env("TERM", "dumb");
         // The user's editor is what a test puts there.
         command.env("EDITOR", env.beside("editor"));
         for name in ["DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {

@@ -116,6 +116,59 @@ fn a_whole_chat_on_a_screen_and_the_terminal_is_as_it_was() {
     env.assert_no_container();
 }
 
+/// Issue 33: a chat without a screen of its own.
+#[test]
+fn a_chat_in_lines_has_an_editor_with_history_completion_and_pastes() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("app.txt", "one\n");
+    let model = ScriptedModel::new()
+        .says("First.")
+        .says("Second.")
+        .start_blocking();
+    let told = || {
+        let requests = model.requests();
+        requests.last().expect("requests")["messages"].to_string()
+    };
+    let mut screen = chat(&env, &model, &["--mode", "auto", "--classic"]);
+    screen.sees("> ");
+    screen.types("\x1b[200~line 1\nline 2\x1b[201~");
+    screen.sees("line 2");
+    assert_eq!(model.requests().len(), 0, "a paste is no message yet");
+    screen.types("\r");
+    screen.sees("First.");
+    assert!(told().contains(r"line 1\nline 2"), "{}", told());
+    // Completion is that of the screen.
+    screen.types("/resu\t");
+    screen.sees("/resume");
+    screen.types("\x15see @app\t");
+    screen.sees("@app.txt");
+    screen.types("\x15\x12ne 1");
+    screen.sees("search `ne 1`: line 1");
+    screen.types("\x03");
+    screen.sees("Ctrl-C again leaves");
+    screen.types("abc\\\rdef\r");
+    screen.sees("Second.");
+    assert!(told().contains(r"abc\ndef"), "{}", told());
+    std::thread::sleep(Duration::from_secs(2));
+    screen.types("\x03");
+    std::thread::sleep(Duration::from_millis(500));
+    screen.types("\x03");
+    let (code, left) = screen.ends();
+    assert_eq!(code, 0, "{left}");
+    // What was typed is there in the next chat.
+    let model = ScriptedModel::new().start_blocking();
+    let mut screen = chat(&env, &model, &["--classic"]);
+    screen.sees("> ");
+    screen.types("\x1b[A");
+    screen.sees("def");
+    // Of several lines Ctrl-U takes one.
+    screen.types("\x03");
+    screen.sees("Ctrl-C again leaves");
+    screen.types("\x04");
+    assert_eq!(screen.ends().0, 0);
+    env.assert_no_container();
+}
+
 #[test]
 fn a_review_on_a_screen_applies_the_hunks_that_were_taken() {
     let Some(env) = TestBox::new() else { return };

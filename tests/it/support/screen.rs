@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A terminal, and what runs in it.
 pub(crate) struct Screen {
     child: Box<dyn portable_pty::Child + Send + Sync>,
-    hands: Box<dyn Write + Send>,
+    hands: Arc<Mutex<Box<dyn Write + Send>>>,
     master: Box<dyn MasterPty + Send>,
     shown: Arc<Mutex<vt100::Parser>>,
     terminal: PathBuf,
@@ -65,13 +65,22 @@ impl Screen {
         let child = pty.slave.spawn_command(builder).expect("starts");
         drop(pty.slave);
         let mut reader = pty.master.try_clone_reader().expect("a reader");
-        let hands = pty.master.take_writer().expect("a writer");
+        let hands = Arc::new(Mutex::new(pty.master.take_writer().expect("a writer")));
+        let answers = Arc::clone(&hands);
         let shown = Arc::new(Mutex::new(vt100::Parser::new(cells(24), cells(80), 0)));
         let keep = Arc::clone(&shown);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
-                keep.lock().expect("not poisoned").process(&buffer[..n]);
+                let mut parser = keep.lock().expect("not poisoned");
+                parser.process(&buffer[..n]);
+                // A terminal says where its cursor is.
+                if buffer[..n].windows(4).any(|bytes| bytes == b"\x1b[6n") {
+                    let (row, column) = parser.screen().cursor_position();
+                    let place = format!("\x1b[{};{}R", row + 1, column + 1);
+                    let mut hands = answers.lock().expect("not poisoned");
+                    let _ = hands.write_all(place.as_bytes());
+                }
             }
         });
         Self {
@@ -111,6 +120,8 @@ impl Screen {
 
     pub(crate) fn types(&mut self, keys: &str) {
         self.hands
+            .lock()
+            .expect("not poisoned")
             .write_all(keys.as_bytes())
             .expect("the terminal takes keys");
     }
