@@ -166,19 +166,15 @@ impl Agent {
         task: &Task,
         interrupt: &Interrupt,
     ) -> Option<(LimitKind, u64)> {
-        if self.options.max_tokens == 0 && self.options.max_cost <= 0.0 {
+        let (spent, limits) = self.account.shared(&task.spent, &self.options);
+        if limits.max_tokens == 0 && limits.max_cost <= 0.0 {
             return None;
         }
         let prompt = self
             .gauge
             .used(&self.conversation, &self.client, interrupt.run())
             .await;
-        left(
-            prompt,
-            &task.spent,
-            &self.options,
-            &self.client.options().price,
-        )
+        left(prompt, &spent, &limits, &self.client.options().price)
     }
 
     /// Changes the form of requests; returns whether there is another one.

@@ -13,6 +13,15 @@ pub(super) struct Spent {
     pub(super) usage: Usage,
 }
 
+impl Spent {
+    /// Adds what another agent has used; the time is this one's.
+    pub(super) fn and(mut self, other: &Self) -> Self {
+        self.turns = self.turns.saturating_add(other.turns);
+        self.usage += other.usage;
+        self
+    }
+}
+
 /// A task's state relative to its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BudgetState {

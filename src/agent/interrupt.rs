@@ -36,6 +36,17 @@ impl Interrupt {
         Self::default()
     }
 
+    /// Returns the control over an agent that another one started: it ends when `cancel` is
+    /// cancelled.
+    #[must_use]
+    pub fn under(cancel: &CancellationToken, haste: &CancellationToken) -> Self {
+        Self {
+            run: cancel.child_token(),
+            haste: haste.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Handles one press of Ctrl-C. Without a current step it ends the run.
     pub fn press(&self) {
         let mut state = self

@@ -41,10 +41,11 @@ impl Agent {
             return AtLimit::GoOn;
         };
         let most = self.options.max_turns;
-        if task.spent.turns < most.saturating_mul(task.n_continued.saturating_add(1)) {
+        let n_requests = self.account.others().and(&task.spent).turns;
+        if n_requests < most.saturating_mul(task.n_continued.saturating_add(1)) {
             return AtLimit::GoOn;
         }
-        let question = format!("{} requests used. Continue?", task.spent.turns);
+        let question = format!("{n_requests} requests used. Continue?");
         let asked = Instant::now();
         let step = interrupt.step();
         let may_continue = tokio::select! {
@@ -55,7 +56,8 @@ impl Agent {
         if !may_continue {
             return AtLimit::Stop;
         }
-        task.n_continued += 1;
+        // Agents may have used more than one more share.
+        task.n_continued = n_requests / most.max(1);
         AtLimit::GoOn
     }
 

@@ -12,11 +12,13 @@ use super::Outcome;
 use super::adapt::ModelQuirks;
 use super::budget::BudgetState;
 use super::budget::LEAST_ANSWER;
-use super::budget::budget_state;
+use super::budget::Spent;
 use super::budget::wrap_up;
 use super::context_window::WindowFit;
 use super::denials::Denials;
 use super::early_calls::cancel_all;
+use super::ledger::Account;
+use super::ledger::Ledger;
 use super::named_images::ImageLookup;
 use super::nudge::LOOKS_LIKE;
 use super::prompt::ProjectContext;
@@ -70,6 +72,8 @@ pub struct Agent {
     pub(super) n_user_commands: u32,
     /// Who is asked at the limit on requests; without one it ends a task.
     pub(super) asks_for_more: Option<Arc<dyn Asker>>,
+    /// What it uses, among the agents of its task.
+    pub(super) account: Account,
 }
 
 /// What the loop does after one turn.
@@ -110,6 +114,7 @@ impl Agent {
             settled: None,
             n_user_commands: 0,
             asks_for_more: None,
+            account: Ledger::default().main(),
         }
     }
 
@@ -189,7 +194,8 @@ impl Agent {
         interrupt: &Interrupt,
     ) -> Outcome {
         let settled = self.settled.take().filter(|_| text.is_none());
-        let outcome = match self.before_task(text, begun, interrupt).await {
+        self.account.begin(self.own_limits(), begun);
+        let mut outcome = match self.before_task(text, begun, interrupt).await {
             TaskStart::GoOn(_)
                 if let Some(TaskEnd {
                     status,
@@ -211,6 +217,12 @@ impl Agent {
             }
         };
         self.after_task(&outcome, interrupt).await;
+        self.account.publish(Spent {
+            turns: outcome.turns,
+            usage: outcome.usage,
+            ..Spent::default()
+        });
+        outcome.usage = self.account.total(outcome.usage);
         outcome
     }
 
@@ -294,8 +306,9 @@ impl Agent {
     async fn until_done(&mut self, mut task: Task, text: &str, interrupt: &Interrupt) -> Outcome {
         loop {
             task.spent.time = task.begun.elapsed();
-            let limits = self.own_limits();
-            let next = match budget_state(&task.spent, &limits) {
+            self.account.publish(task.spent);
+            let bill = self.account.bill(&task.spent, &self.own_limits());
+            let next = match bill.state {
                 _ if interrupt.is_ended() => NextStep::Done(RunStatus::Interrupted),
                 BudgetState::Over(kind) => NextStep::Limit(kind),
                 BudgetState::Near(kind) if !task.warned => {
@@ -304,7 +317,7 @@ impl Agent {
                         limit: kind,
                         at_end: false,
                     });
-                    self.note(&wrap_up(kind, &task.spent, &limits));
+                    self.note(&wrap_up(kind, &bill.spent, &bill.limits));
                     self.turn(&mut task, interrupt).await
                 }
                 _ => match self.at_request_limit(&mut task, interrupt).await {
