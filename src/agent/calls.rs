@@ -66,6 +66,7 @@ impl Agent {
                 | CallStatus::Invalid
                 | CallStatus::Cancelled => {}
             }
+            task.denied.extend(finished.denied);
             for (path, touched) in finished.changed {
                 record_change(&mut task.changed, path, touched);
             }

@@ -326,6 +326,7 @@ impl Error {
 /// The exit codes; scripts depend on them, and `podbay --help` lists them.
 pub mod exit_code {
     use podbay_agent::Interrupt;
+    use podbay_event::RunStatus;
 
     /// Done.
     pub const DONE: u8 = 0;
@@ -355,6 +356,17 @@ pub mod exit_code {
     pub const BROKEN_PIPE: u8 = 141;
     /// SIGTERM.
     pub const TERMINATED: u8 = 143;
+
+    /// Returns the exit code of a task without an error.
+    pub fn of_status(status: RunStatus) -> u8 {
+        match status {
+            RunStatus::Completed => DONE,
+            RunStatus::Failed => FAILED,
+            RunStatus::Limit => LIMIT,
+            RunStatus::Blocked => BLOCKED,
+            RunStatus::Interrupted => INTERRUPTED,
+        }
+    }
 
     /// Returns the exit code of what ended with `code`: that of the signal which interrupted it, if
     /// one did.

@@ -5,6 +5,7 @@
 //! asked through the asker it is given, so every front end shares it. Start with [`run`], then
 //! [`Bench`], which holds what a session needs.
 
+mod agents;
 mod attach;
 mod bench;
 pub mod bundle;
@@ -55,6 +56,11 @@ mod tried_hosts;
 mod undo;
 mod veil;
 
+pub use agents::AgentLine;
+pub use agents::AgentList;
+pub use agents::AgentReport;
+pub use agents::AgentSource;
+pub use agents::agents;
 pub use cache::CacheChoice;
 pub use cache::CacheLine;
 pub use cache::RemovedCaches;

@@ -2,6 +2,7 @@ use serde::Serialize;
 
 use super::Error;
 use super::ErrorReport;
+use super::agents::AgentReport;
 use super::exit_code;
 use super::project_changes::changed_path;
 use super::project_changes::of_reviewed;
@@ -58,6 +59,8 @@ pub struct Report {
     pub network: Option<TriedHosts>,
     /// The last plan of the session, where plan mode is on at the end of the run.
     pub plan: Option<PlanReport>,
+    /// The agents that the model started, and how each ended.
+    pub agents: Vec<AgentReport>,
     pub denied: Vec<String>,
     pub warnings: Vec<String>,
     pub error: Option<ErrorReport>,
@@ -189,6 +192,7 @@ impl Report {
             commits: Vec::new(),
             network: None,
             plan: None,
+            agents: Vec::new(),
             denied: Vec::new(),
             warnings: Vec::new(),
             error: Some(error.report()),
@@ -357,14 +361,8 @@ impl Report {
             };
             list.push(path.to_text());
         }
-        let exit_code = match (error, outcome.status) {
-            (Some(error), _) => error.exit_code(),
-            (None, RunStatus::Completed) => exit_code::DONE,
-            (None, RunStatus::Failed) => exit_code::FAILED,
-            (None, RunStatus::Limit) => exit_code::LIMIT,
-            (None, RunStatus::Blocked) => exit_code::BLOCKED,
-            (None, RunStatus::Interrupted) => exit_code::INTERRUPTED,
-        };
+        let exit_code =
+            error.map_or_else(|| exit_code::of_status(outcome.status), Error::exit_code);
         Self {
             status: outcome.status,
             exit_code,
@@ -384,6 +382,7 @@ impl Report {
             commits: Vec::new(),
             network: None,
             plan: None,
+            agents: Vec::new(),
             denied: outcome.denied,
             warnings,
             error: error.map(Error::report),

@@ -161,13 +161,24 @@ pub(super) fn broken_off(state: &State, project: &str) -> Option<SessionId> {
     let mut here = session::recent(state)
         .ok()?
         .take(MOST_RECENT)
-        .filter(|summary| summary.project == project);
+        .filter(|summary| summary.project == project && summary.parent.is_none());
     let last = here.find(|summary| {
         !summary.title.is_empty()
             && !summary.is_copy
             && (summary.status.is_some() || !session::is_held(&summary.path))
     })?;
     last.status.is_none().then_some(last.session)
+}
+
+/// Refuses the session of an agent: it is part of another one.
+fn not_an_agents(records: &Records, session: &SessionId) -> Result<(), Error> {
+    let Some((parent, agent)) = session::spawned(&records.events) else {
+        return Ok(());
+    };
+    Err(Error::usage(
+        format!("the session {session} is that of an agent ({agent}) of session {parent}"),
+        format!("resume that one: podbay --resume {parent}"),
+    ))
 }
 
 /// Refuses what cannot be resumed, before anything is touched.
@@ -183,6 +194,7 @@ fn check(
         }));
     };
     not_a_demonstration(&found.session, &header.project)?;
+    not_an_agents(records, &found.session)?;
     if header.project != project {
         return Err(Error::usage(
             format!(

@@ -176,6 +176,10 @@ pub async fn run_with(
     let mut report = seat.report(outcome, elapsed());
     report.plan = made;
     report.network = seat.recorder.tried_hosts();
+    report.agents = seat
+        .agents
+        .as_ref()
+        .map_or_else(Vec::new, |agents| agents.reports());
     report.take_git(git.as_ref());
     match &ended {
         Some(ended) => report.take_changes(ended, git.as_ref()),

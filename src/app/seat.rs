@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Interrupt;
 use super::Report;
+use super::agents::SpawnerParts;
 use super::own_server::OwnServer;
 use super::record::Recorder;
 use podbay_agent::Agent;
@@ -61,6 +62,8 @@ pub(super) struct Seat {
     pub(super) locks: Vec<Lock>,
     /// The MCP servers of the session, if it has any.
     pub(super) mcp: Option<Arc<Servers>>,
+    /// What starts agents, if the session may have any.
+    pub(super) agents: Option<Arc<SpawnerParts>>,
 }
 
 /// Ends a turn, in the time that is left for it, where that is bounded, and for as long as nobody

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::agents::Spawner;
 use super::host_hook::HostHooks;
 use super::record::with_causes;
 use podbay_config::Answers;
@@ -15,12 +16,18 @@ use podbay_policy::ForeignCall;
 use podbay_session::Artifacts;
 use podbay_session::Memories;
 use podbay_session::SavedMemory;
+use podbay_tools::AgentAnswer;
 use podbay_tools::KeptLines;
 use podbay_tools::Later;
 use podbay_tools::OnChunk;
 use podbay_tools::Services;
+use podbay_tools::SpawnOrder;
 use podbay_wire as wire;
 use podbay_wire::Output;
+
+/// Why an agent cannot start another one.
+const NO_AGENTS: &str = "agents cannot be started from here: `agents.enabled` and `agents.max_depth` \
+                         say who may; do it yourself";
 
 /// What the host does for the tools of one session.
 pub(super) struct HostServices {
@@ -33,6 +40,8 @@ pub(super) struct HostServices {
     servers: Option<Arc<Servers>>,
     /// `None`: the settings switch them off.
     memories: Option<Memories>,
+    /// `None`: agents cannot be started.
+    agents: Option<Spawner>,
 }
 
 impl HostServices {
@@ -51,7 +60,13 @@ impl HostServices {
             answers,
             servers,
             memories,
+            agents: None,
         }
+    }
+
+    /// Lets calls start agents.
+    pub(super) fn with_agents(self, agents: Option<Spawner>) -> Self {
+        Self { agents, ..self }
     }
 }
 
@@ -138,6 +153,25 @@ impl Services for HostServices {
             .into(),
         );
         Ok(said)
+    }
+
+    fn spawn_agent<'a>(
+        &'a self,
+        order: SpawnOrder<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, AgentAnswer> {
+        Box::pin(async move {
+            match &self.agents {
+                Some(agents) => agents.spawn(order, cancel).await,
+                None => AgentAnswer::failed(NO_AGENTS),
+            }
+        })
+    }
+
+    fn agent_only_reads(&self, agent: &str) -> bool {
+        self.agents
+            .as_ref()
+            .is_some_and(|agents| agents.only_reads(agent))
     }
 
     fn keeps_answers(&self) -> bool {

@@ -91,8 +91,12 @@ pub fn session_line(summary: &SessionSummary, zone: &TimeZone) -> String {
         .name
         .as_ref()
         .map_or_else(String::new, |name| format!("[{name}] "));
+    let of = match (&summary.agent, &summary.parent) {
+        (Some(agent), Some(parent)) => format!("agent {agent} of {parent}: "),
+        _ => String::new(),
+    };
     format!(
-        "{}  {}  {status:<11}  {name}{}{turns}  ({})",
+        "{}  {}  {status:<11}  {name}{of}{}{turns}  ({})",
         summary.session,
         summary
             .started

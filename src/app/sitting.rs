@@ -1,6 +1,7 @@
 //! A conversation begins: project, sandbox and model, side by side.
 
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -10,6 +11,8 @@ use super::Error;
 use super::Front;
 use super::Place;
 use super::PlanStart;
+use super::agents;
+use super::agents::SpawnerParts;
 use super::bench::Bench;
 use super::bench::Ground;
 use super::bench::progress_of;
@@ -27,6 +30,7 @@ use super::seat::Seat;
 use super::services::HostServices;
 use podbay_agent::Agent;
 use podbay_agent::Conversation;
+use podbay_agent::Ledger;
 use podbay_agent::Profile;
 use podbay_agent::gather_context;
 use podbay_agent::system_prompt;
@@ -46,6 +50,7 @@ use podbay_llm::ToolModeChoice;
 use podbay_llm::ToolSpec;
 use podbay_sandbox::Changes;
 use podbay_sandbox::Lock;
+use podbay_sandbox::Project;
 use podbay_session::Artifacts;
 use podbay_session::ResumeState;
 use podbay_tools::Catalogue;
@@ -224,6 +229,20 @@ pub(super) async fn sit_down(
     if memories.is_none() {
         catalogue = catalogue.without_memory();
     }
+    let may_spawn = config.agents.enabled && only.is_none();
+    let mut agent_types = Vec::new();
+    if may_spawn {
+        let project = bench.project().ok().map(Project::path);
+        let user = agents::user_folder();
+        let (types, warnings) = agents::list_agents(config, user.as_deref(), project).into_types();
+        for warning in warnings {
+            recorder.warn(warning);
+        }
+        catalogue = catalogue.with_agents(&types);
+        agent_types = types;
+    } else {
+        catalogue = catalogue.without_agents();
+    }
     if let Some(only) = only {
         catalogue = catalogue.only(only);
     }
@@ -241,7 +260,7 @@ pub(super) async fn sit_down(
                 .begin(config, sandbox, &policy, &place.state, cancel)
                 .await;
         }
-        let _ = tell_tools.send(std::mem::take(&mut begun.tools));
+        let _ = tell_tools.send(begun.tools.clone());
         (made, begun)
     };
     let find_model = async {
@@ -360,24 +379,57 @@ pub(super) async fn sit_down(
         recorder.emit(Kind::ImagesTakenOut { blind: false });
         recorder.warn("the images that the model was shown are taken out of the conversation: this one does not see");
     }
+    let hooks = rules::hooks(&config.hooks, |message| recorder.warn(message));
+    let ledger = Ledger::default();
+    let spawner = may_spawn.then(|| {
+        Arc::new(SpawnerParts {
+            place: place.clone(),
+            config: config.clone(),
+            project: bench.ground_text(),
+            types: agent_types,
+            client: client.clone(),
+            probed: probed.clone(),
+            foreign: begun.tools.clone(),
+            servers: begun.servers.clone(),
+            answers: answers.clone(),
+            denied: policy
+                .denied_tools()
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            hooks: hooks.clone(),
+            asker: Arc::clone(&front.asker),
+            interrupt: front.interrupt.clone(),
+            ledger: ledger.clone(),
+            context: Mutex::default(),
+            names: Mutex::default(),
+            ended: Mutex::default(),
+        })
+    });
     let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
     let pipeline = Pipeline::new(
         catalogue.restoring(&probed.tokens),
         policy,
         Arc::new(sandbox.clone()),
-        Arc::new(HostServices::new(
-            artifacts,
-            recorder.sink(),
-            HostHooks::of(place),
-            answers,
-            begun.servers.clone(),
-            memories.clone(),
-        )),
+        Arc::new(
+            HostServices::new(
+                artifacts,
+                recorder.sink(),
+                HostHooks::of(place),
+                answers,
+                begun.servers.clone(),
+                memories.clone(),
+            )
+            .with_agents(
+                spawner
+                    .as_ref()
+                    .map(|spawner| spawner.main(recorder.session().clone(), recorder.sink())),
+            ),
+        ),
         Arc::clone(&front.asker),
         recorder.sink(),
         config.tools.clone(),
     );
-    let hooks = rules::hooks(&config.hooks, |message| recorder.warn(message));
     let pipeline = pipeline.with_hooks(hooks, Some(recorder.session().clone()));
     pipeline.set_window(probed.context);
     pipeline.set_images(probed.images);
@@ -392,7 +444,7 @@ pub(super) async fn sit_down(
         config.agent.clone(),
         recorder.sink(),
     );
-    let mut agent = agent.with_past(&past);
+    let mut agent = agent.with_past(&past).with_ledger(&ledger);
     // What an earlier run told stays as it was told.
     if past.history.is_empty() {
         match gather_context(agent.pipeline(), &config.agent, probed.context, cancel).await {
@@ -409,6 +461,9 @@ pub(super) async fn sit_down(
                     .iter()
                     .for_each(|fact| context.add_fact(fact));
                 agent.add_context(&context);
+                if let Some(spawner) = &spawner {
+                    spawner.tell(context);
+                }
             }
             Err(error) => {
                 sandbox.give_up().await;
@@ -452,6 +507,7 @@ pub(super) async fn sit_down(
         mounted: started.mounted,
         locks: lock.into_iter().chain(review_lock).collect(),
         mcp: begun.servers,
+        agents: spawner,
     })
 }
 

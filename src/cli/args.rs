@@ -6,6 +6,7 @@ use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
 
+use super::agents::AgentsCommand;
 use super::cache::CacheCommand;
 use super::completions::CompleteArgs;
 use super::completions::CompletionsArgs;
@@ -92,6 +93,9 @@ pub(super) enum Command {
     /// List, show or remove the notes of sessions for later ones
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// List the agents that the model may start
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// List, load or remove models for the model server
     #[command(subcommand)]
     Models(ModelsCommand),

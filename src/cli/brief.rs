@@ -17,6 +17,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 4] = [
             "undo",
             "sessions",
             "memory",
+            "agents",
         ],
     ),
     (

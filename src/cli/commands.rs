@@ -188,6 +188,7 @@ pub(super) async fn other(
             Ok(super::prompts::list(folder.as_deref(), &of_servers))
         }
         "memory" => super::memory::in_chat(rest, chat, face, setup).await,
+        "agents" => Ok(super::agents::in_chat(chat, setup)),
         // The chat has seen to the others.
         _ => return Did::Said,
     };

@@ -538,6 +538,26 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "agents",
+        text: "The model may give parts of a task to agents with conversations of their own. Each has a type, which says what it may use. A file \
+               NAME.md in ~/.config/podbay/agents, or in .podbay/agents of a project, is another type. docs/guides/agents.md says more.",
+        examples: &[("The types that there are here:", "podbay agents list")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "agents list",
+        text: "Lists the types of agents that sessions in this project have: Podbay's own, yours, then those of the project, which replace no \
+               other. Files that cannot be used are named with the reason.",
+        examples: &[
+            ("The list:", "podbay agents list"),
+            (
+                "For a script, with tools and prompts:",
+                "podbay agents list --json",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "models",
         text: "Models for the model server: those that Podbay knows by name, those of your own list, and any GGUF file by its path or address. \
                Only the small model of quickstart was tried by us; the others are marked untried until you pull them.",

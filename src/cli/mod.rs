@@ -4,6 +4,7 @@
 //! reports, and returns the code that scripts depend on. Nothing is decided here about sandboxes,
 //! models or permissions. Start with [`main`].
 
+mod agents;
 mod args;
 mod attack;
 mod brief;
@@ -144,6 +145,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Mcp(command)) => mcp::mcp(command).await,
         Some(Command::Memory(command)) => memory::memory(&command),
+        Some(Command::Agents(command)) => agents::agents(&command),
         Some(Command::Models(command)) => Box::pin(models::models(command)).await,
         Some(Command::Sessions(command)) => sessions::sessions(command).await,
         Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,

@@ -9,6 +9,9 @@ use podbay_event::Seconds;
 /// Longer than anything takes; larger durations overflow the clock.
 const LONGEST: Seconds = Seconds::new(366 * 86_400);
 
+/// How many levels of agents may start others.
+const MOST_DEPTH: u32 = 3;
+
 /// Refuses the first value out of bounds, with its place.
 pub(super) fn check(loaded: &Loaded<Config>) -> Result<(), Error> {
     match mistakes(&loaded.config).into_iter().next() {
@@ -56,6 +59,22 @@ fn mistakes(config: &Config) -> Mistakes {
     if let Some(what) = config.policy.invalid_unasked_writes() {
         wrong("policy.unasked_writes", what.to_owned());
     }
+    if config.agents.max_depth > MOST_DEPTH {
+        wrong(
+            "agents.max_depth",
+            format!(
+                "{} levels of agents are more than {MOST_DEPTH}",
+                config.agents.max_depth
+            ),
+        );
+    }
+    if config.agents.parallel == 0 {
+        wrong(
+            "agents.parallel",
+            "0 agents at once are none: to have none at all set `agents.enabled = false`"
+                .to_owned(),
+        );
+    }
     if tools.read_lines == 0 {
         wrong(
             "tools.read_lines",
@@ -82,6 +101,7 @@ fn times(config: &Config, mistakes: &mut Mistakes) {
         ("tools.search_timeout", tools.search_timeout, 1),
         ("tools.file_timeout", tools.file_timeout, 1),
         ("mcp.start_timeout", config.mcp.start_timeout, 1),
+        ("agents.timeout", config.agents.timeout, 0),
         ("engine.timeout_s", Seconds::new(engine.timeout_s), 1),
         ("engine.pull_timeout", engine.pull_timeout, 1),
         ("engine.keep_guest", engine.keep_guest, 0),

@@ -209,6 +209,10 @@ const TABLE: &[(&str, Latitude)] = &[
     // A project names its servers in `.mcp.json`, which the user enables.
     ("mcp.servers", Never),
     ("mcp.start_timeout", Lower(Time)),
+    ("agents.enabled", Switch(false)),
+    ("agents.parallel", Lower(Number)),
+    ("agents.max_depth", Lower(Number)),
+    ("agents.timeout", LowerFromNone(Time)),
     ("memory.enabled", Switch(false)),
     ("policy.autonomy", Never),
     ("policy.chat_autonomy", Never),

@@ -8,6 +8,7 @@
 //!
 //! Start with [`Config`], then [`load`].
 
+mod agent_files;
 mod answers;
 mod api_key;
 mod autonomy;
@@ -34,6 +35,9 @@ mod trust;
 mod untrusted_settings;
 mod user_file;
 
+pub use agent_files::AGENTS_FOLDER;
+pub use agent_files::AgentFile;
+pub use agent_files::AgentFiles;
 pub use answers::Answers;
 pub use api_key::KeyError;
 pub use api_key::key_of_file;

@@ -43,6 +43,7 @@ pub struct Config {
     pub tools: tools::Options,
     pub policy: policy::Options,
     pub hooks: tools::HookOptions,
+    pub agents: tools::AgentOptions,
     pub mcp: mcp::Options,
     pub memory: session::MemoryOptions,
     pub session: session::Options,

@@ -20,6 +20,8 @@ pub struct Asked {
     pub call: ToolCall,
     pub capabilities: Vec<Capability>,
     pub lasting: Lasting,
+    /// The agent whose call it is, where another one started it.
+    pub agent: Option<String>,
 }
 
 /// For how long a yes may hold.

@@ -4,6 +4,7 @@ use serde::Deserializer;
 use serde::Serialize;
 use serde::Serializer;
 
+use super::AgentVerdict;
 use super::Answer;
 use super::CallStatus;
 use super::Capability;
@@ -52,6 +53,7 @@ impl Event {
             Kind::TextDelta { .. }
                 | Kind::ThinkingDelta { .. }
                 | Kind::CallOutput { .. }
+                | Kind::AgentEvent { .. }
                 | Kind::Progress(_)
         )
     }
@@ -129,6 +131,12 @@ pub enum Kind {
     /// What stands above was copied from this session.
     SessionForked {
         from: SessionId,
+    },
+    /// The session is that of an agent, which a call of this session started.
+    SessionSpawned {
+        parent: SessionId,
+        call: String,
+        agent: String,
     },
     /// The last messages of the user were undone, with all that came of them. Files were left
     /// as they are.
@@ -381,6 +389,38 @@ pub enum Kind {
         /// The oldest ones, which were removed to make room.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pruned: Vec<String>,
+    },
+    /// A call started an agent, which has a session of its own.
+    AgentStarted {
+        call: String,
+        session: SessionId,
+        /// Its type.
+        agent: String,
+        /// What it is for, in a few words.
+        description: String,
+    },
+    /// Something that happened in the session of an agent, whose own log keeps it.
+    AgentEvent {
+        call: String,
+        session: SessionId,
+        agent: String,
+        event: Box<Event>,
+    },
+    /// An agent came to its end.
+    AgentFinished {
+        call: String,
+        session: SessionId,
+        agent: String,
+        status: RunStatus,
+        limit: Option<LimitKind>,
+        /// What it found, where it was to check something.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verdict: Option<AgentVerdict>,
+        turns: u32,
+        tool_calls: u32,
+        usage: Usage,
+        error: Option<String>,
+        duration_ms: u64,
     },
     /// So many calls were denied that the model was told to stop trying.
     DenialsEscalated {

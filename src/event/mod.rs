@@ -6,6 +6,7 @@
 //! whoever only watches need not know what it would do. Start with [`Kind`].
 
 mod address;
+mod agent;
 mod capability;
 mod command;
 mod duration;
@@ -32,6 +33,8 @@ mod usage;
 use std::sync::Arc;
 
 pub use address::shown_address;
+pub use agent::AgentEnd;
+pub use agent::AgentVerdict;
 pub use capability::Capability;
 pub use capability::Decision;
 pub use command::Answer;

@@ -21,9 +21,10 @@ impl Action {
     /// nothing.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Host(call) => {
-                !matches!(call.facts().effect, HostEffect::Sandbox | HostEffect::Host)
-            }
+            Self::Host(call) => !matches!(
+                call.facts().effect,
+                HostEffect::Sandbox | HostEffect::Agent | HostEffect::Host
+            ),
             Self::Box(call) => call.facts().effect.is_read_only(),
         }
     }
@@ -86,6 +87,7 @@ impl Needed {
                 CallNeed::UpdateInstructions => self.add(Capability::UpdateInstructions),
                 CallNeed::AddInstructions => self.add(Capability::AddInstructions),
                 CallNeed::SaveMemory => self.add(Capability::SaveMemory),
+                CallNeed::SpawnAgent => self.add(Capability::SpawnAgent),
                 CallNeed::RunInSandbox => self.add(Capability::RunInSandbox),
                 CallNeed::Command => {
                     let reading = ParsedCommand::of(action);

@@ -1,7 +1,7 @@
 /// Returns whether a text matches a pattern in which `*` matches any text of any length.
 /// Linear except for texts that repeat what the pattern repeats, and never worse than the product
 /// of both lengths.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);

@@ -37,6 +37,23 @@ pub enum HostCall {
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
     Foreign(ForeignCall),
+    /// Starts an agent, whose calls are judged as those of the one that starts it.
+    Spawn(SpawnCall),
+}
+
+/// An agent to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpawnCall {
+    /// What it is to do; all that it knows of the conversation.
+    pub task: String,
+    /// What it is for, in a few words for the user.
+    pub description: String,
+    /// The name of its type.
+    pub agent: String,
+    /// The tools that it may use, of those that its type has; `None`: all of them.
+    pub tools: Option<Vec<String>>,
+    /// Added to the prompt of its type.
+    pub system_prompt: Option<String>,
 }
 
 /// A call of a tool of an MCP server. The server runs in the sandbox; the host only has the stream
@@ -71,13 +88,15 @@ pub(super) enum HostEffect {
     Notes,
     /// Whatever a program in the sandbox changes there.
     Sandbox,
+    /// Whatever the calls of an agent change, each of which is judged by itself.
+    Agent,
     /// Whatever a command changes on the user's machine.
     Host,
 }
 
 /// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
 /// artifacts, is a tool of the sandbox.
-pub const HOST_TOOLS: [&str; 8] = [
+pub const HOST_TOOLS: [&str; 9] = [
     "think",
     "task_list",
     "ask_user",
@@ -86,6 +105,7 @@ pub const HOST_TOOLS: [&str; 8] = [
     "create_plan",
     "implement_plan",
     "memory_save",
+    "spawn_agent",
 ];
 
 impl HostCall {
@@ -100,6 +120,7 @@ impl HostCall {
             Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
             Self::SaveMemory(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
+            Self::Spawn(_) => ("spawn_agent", HostEffect::Agent, &[CallNeed::SpawnAgent]),
             Self::Foreign(call) => (&call.name, HostEffect::Sandbox, &[CallNeed::RunInSandbox]),
         };
         HostFacts {

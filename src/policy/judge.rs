@@ -7,6 +7,7 @@ use super::Action;
 use super::Approved;
 use super::Autonomy;
 use super::ExactCall;
+use super::HostCall;
 use super::Options;
 use super::Rule;
 use super::RuleDecision;
@@ -190,9 +191,13 @@ impl Policy {
     }
 
     /// Returns whether plan mode leaves an action to the sandbox: it only reads, or is a command,
-    /// which cannot write to the project.
+    /// which cannot write to the project. Calls of an agent are judged by the same plan mode.
     fn is_for_planning(action: &Action) -> bool {
-        action.is_read_only() || matches!(action, Action::Box(Call::Bash(_) | Call::Processes(_)))
+        action.is_read_only()
+            || matches!(
+                action,
+                Action::Box(Call::Bash(_) | Call::Processes(_)) | Action::Host(HostCall::Spawn(_))
+            )
     }
 
     /// Returns whether the user wants to decide everything.

@@ -105,6 +105,22 @@ fn one<'a>(
             )
             .expect(TAKES_ALL);
         }
+        Kind::SessionSpawned { parent, agent, .. } => {
+            writeln!(
+                out,
+                "\n*agent {} of session {parent}*",
+                safe(agent).replace(['*', '\n'], "")
+            )
+            .expect(TAKES_ALL);
+        }
+        Kind::AgentStarted { session, agent, .. } => {
+            writeln!(
+                out,
+                "\n*agent {}: session {session}*",
+                safe(agent).replace(['*', '\n'], "")
+            )
+            .expect(TAKES_ALL);
+        }
         Kind::NoteAdded { text } => writeln!(
             out,
             "\n> note to the model: {}",

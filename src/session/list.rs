@@ -59,6 +59,10 @@ pub struct SessionSummary {
     pub mode: String,
     /// The name that the user gave it.
     pub name: Option<String>,
+    /// The session of which it is an agent's.
+    pub parent: Option<SessionId>,
+    /// The type of that agent.
+    pub agent: Option<String>,
     /// The first line of the task, else of the first message.
     pub title: String,
     /// `None` if it is still running, or was killed.
@@ -154,10 +158,11 @@ pub fn recent(state: &State) -> Result<impl Iterator<Item = SessionSummary>, Err
         .filter_map(|path| summarize(&path).ok().flatten()))
 }
 
-/// Finds the session of a project that was used last, and the unreadable logs written later, each
+/// Finds the session of a project that was used last, never one of an agent, and the unreadable logs written later, each
 /// with the reason: one of them may be the wanted one.
 pub fn find_latest(state: &State, project: &str) -> Result<LatestSession, Error> {
-    match last_of(state, |summary| summary.project == project)? {
+    let is_own = |summary: &SessionSummary| summary.project == project && summary.parent.is_none();
+    match last_of(state, is_own)? {
         (Some(found), passed_over) => Ok(LatestSession {
             found: found.found(),
             passed_over,
@@ -169,12 +174,12 @@ pub fn find_latest(state: &State, project: &str) -> Result<LatestSession, Error>
     }
 }
 
-/// Finds the last session that matches, in any project.
+/// Finds the last session that matches, in any project; never one of an agent.
 pub fn last(
     state: &State,
     wanted: impl Fn(&SessionSummary) -> bool,
 ) -> Result<SessionSummary, Error> {
-    match last_of(state, wanted)? {
+    match last_of(state, |summary| summary.parent.is_none() && wanted(summary))? {
         (Some(summary), _) => Ok(summary),
         (None, passed_over) => Err(Error::NoSession { passed_over }),
     }
@@ -318,12 +323,15 @@ fn summarize(path: &Path) -> io::Result<Option<SessionSummary>> {
         tool_calls = count(|kind| matches!(kind, Kind::CallStarted { .. }));
     }
     let title = title(&head).unwrap_or_default();
+    let (parent, agent) = spawned(&head).unzip();
     Ok(Some(SessionSummary {
         session: session_file::session_of(path).unwrap_or(header.session),
         started: header.at,
         project: header.project,
         mode: header.mode,
         name: session_name::name_of(path),
+        parent,
+        agent,
         title,
         status,
         turns,
@@ -368,6 +376,14 @@ fn events(bytes: &[u8]) -> Vec<Event> {
     });
     scanned.expect("memory can be read");
     events
+}
+
+/// Returns the session of which a log is an agent's, and the agent's type.
+pub fn spawned(events: &[Event]) -> Option<(SessionId, String)> {
+    events.iter().take(2).find_map(|event| match &event.kind {
+        Kind::SessionSpawned { parent, agent, .. } => Some((parent.clone(), agent.clone())),
+        _ => None,
+    })
 }
 
 fn title(head: &[Event]) -> Option<String> {

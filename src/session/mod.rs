@@ -56,6 +56,7 @@ pub use list::find_latest;
 pub use list::last;
 pub use list::list;
 pub use list::recent;
+pub use list::spawned;
 pub use list::summary;
 pub use log::Log;
 pub use maintenance::fork;

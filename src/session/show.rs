@@ -6,6 +6,7 @@ use std::io::BufReader;
 use std::io::Write;
 use std::path::Path;
 
+use podbay_event::AgentEnd;
 use podbay_event::Answer;
 use podbay_event::CallStatus;
 use podbay_event::Capability;
@@ -391,6 +392,46 @@ fn one(text: &mut String, event: &Event) {
         Kind::SessionForked { from } => {
             writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL);
         }
+        Kind::SessionSpawned { parent, agent, .. } => {
+            writeln!(text, "agent {agent} of session {parent}").expect(TAKES_ALL);
+        }
+        Kind::AgentStarted {
+            session,
+            agent,
+            description,
+            ..
+        } => {
+            writeln!(
+                text,
+                "\n(the agent {agent} was started, session {session}: {description})"
+            )
+            .expect(TAKES_ALL);
+        }
+        Kind::AgentFinished {
+            agent,
+            status,
+            limit,
+            verdict,
+            turns,
+            tool_calls,
+            usage,
+            error,
+            ..
+        } => {
+            let end = AgentEnd {
+                agent,
+                status: *status,
+                limit: *limit,
+                verdict: *verdict,
+                turns: *turns,
+                tool_calls: *tool_calls,
+                usage,
+            };
+            let error = error
+                .as_ref()
+                .map_or_else(String::new, |error| format!(": {error}"));
+            writeln!(text, "({}{error})", end.words()).expect(TAKES_ALL);
+        }
         Kind::SessionRewound { turns } => {
             writeln!(text, "\n(the last {turns} messages were rewound)").expect(TAKES_ALL);
         }
@@ -591,6 +632,7 @@ fn one(text: &mut String, event: &Event) {
         | Kind::TextDelta { .. }
         | Kind::ThinkingDelta { .. }
         | Kind::CallOutput { .. }
+        | Kind::AgentEvent { .. }
         | Kind::Progress(_) => {}
     }
 }

@@ -73,6 +73,23 @@ impl Pipeline {
         } else {
             None
         };
+        let decided = |decision: Decision, reason: &str| {
+            let (call, name) = (call.id.clone(), name.to_owned());
+            (self.sink)(
+                Kind::CallDecided {
+                    call,
+                    name,
+                    decision,
+                    reason: reason.to_owned(),
+                }
+                .into(),
+            );
+        };
+        if self.only_reads && caller == Caller::Model && !action.is_read_only() {
+            let reason = "this agent only reads: its type allows no call that may change something";
+            decided(Decision::Deny, reason);
+            return (Err(NotApproved::Denied(reason.to_owned())), false);
+        }
         let verdict = {
             let mut policy = self
                 .policy
@@ -85,18 +102,6 @@ impl Pipeline {
                 Caller::Model => policy.judge(action),
                 Caller::User => policy.judge_by_hand(action),
             }
-        };
-        let decided = |decision: Decision, reason: &str| {
-            let (call, name) = (call.id.clone(), name.to_owned());
-            (self.sink)(
-                Kind::CallDecided {
-                    call,
-                    name,
-                    decision,
-                    reason: reason.to_owned(),
-                }
-                .into(),
-            );
         };
         match verdict {
             Verdict::Allow { action, reason } => {
@@ -170,6 +175,7 @@ impl Pipeline {
             call: meant,
             capabilities,
             lasting,
+            agent: None,
         };
         let is_in_box = matches!(question.action(), Action::Box(_));
         let next = tokio::select! {

@@ -6,11 +6,14 @@ use serde_json::Value;
 
 use super::Options;
 use super::ToolSet;
+use super::agent_types::AgentScope;
+use super::agent_types::AgentType;
 use super::argument_names;
 use super::definitions;
 use super::definitions::memory_save;
 use super::definitions::more_tools;
 use super::definitions::more_tools::Wrapped;
+use super::definitions::spawn_agent;
 use super::foreign_formats;
 use super::foreign_tools::ForeignTool;
 use super::foreign_tools::ForeignTools;
@@ -106,6 +109,38 @@ impl Catalogue {
         self
     }
 
+    /// Takes out the tool that starts agents, which is not offered here.
+    #[must_use]
+    pub fn without_agents(mut self) -> Self {
+        self.tools.retain(|tool| tool.name != spawn_agent::NAME);
+        self.others.retain(|tool| tool.name != spawn_agent::NAME);
+        self
+    }
+
+    /// Tells the model of these types of agents.
+    #[must_use]
+    pub fn with_agents(mut self, types: &[AgentType]) -> Self {
+        let words = spawn_agent::types(types);
+        let own = self.tools.iter_mut().chain(&mut self.others);
+        for tool in own.filter(|tool| tool.name == spawn_agent::NAME) {
+            tool.describe_argument("agent_type", &words);
+        }
+        self
+    }
+
+    /// Keeps the tools that an agent may use.
+    #[must_use]
+    pub fn for_agent(mut self, scope: &AgentScope) -> Self {
+        self.tools.retain(|tool| scope.lets(tool));
+        self.others.retain(|tool| scope.lets(tool));
+        if scope.names_tools() {
+            // What is named is listed, and then there is nothing to look for.
+            self.tools.append(&mut self.others);
+            self.tools.retain(|tool| tool.name != more_tools::NAME);
+        }
+        self
+    }
+
     /// Adds the tools of MCP servers.
     #[must_use]
     pub fn with_foreign(mut self, tools: Vec<ForeignTool>) -> Self {
@@ -124,6 +159,13 @@ impl Catalogue {
     /// Returns our own tools that are listed in the model's requests.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
+    }
+
+    /// Returns the names of all tools, listed or not.
+    pub fn names(&self) -> Vec<&str> {
+        let own = self.tools.iter().chain(&self.others).map(|tool| tool.name);
+        let foreign = self.foreign.listed().chain(self.foreign.unlisted());
+        own.chain(foreign.map(|tool| tool.name.as_str())).collect()
     }
 
     /// Returns what the model's requests list: our own tools, then those of MCP servers.

@@ -168,6 +168,7 @@ impl Pipeline {
         );
         let arguments = self.catalogue.input(&call.name, &call.arguments);
         let asked = Asked {
+            agent: None,
             call: ToolCall {
                 id: call.id.clone(),
                 name: name.to_owned(),

@@ -101,6 +101,7 @@ impl Pipeline {
         else {
             return false;
         };
+        // Agents wait until the answer that starts them is complete.
         if !action.runs_beside_others() || !self.hooks.of(Moment::PreToolUse).is_empty() {
             return false;
         }

@@ -4,11 +4,13 @@ use std::sync::Mutex;
 
 use tokio_util::sync::CancellationToken;
 
+use super::AgentAnswer;
 use super::Asker;
 use super::Catalogue;
 use super::KeptLines;
 use super::Pipeline;
 use super::Services;
+use super::SpawnOrder;
 use super::dispatch::CallProgress;
 use super::render::Rendered;
 use super::tasks::Tasks;
@@ -33,6 +35,8 @@ pub(super) struct Host<'a> {
     pub(super) catalogue: &'a Catalogue,
     /// Answers where the sandbox asks whether a program may continue.
     pub(super) asks: &'a dyn Asks,
+    /// The id of the call.
+    pub(super) call: &'a str,
     /// Changes the sandbox and what it may do, for plan mode.
     pub(super) pipeline: &'a Pipeline,
 }
@@ -43,6 +47,8 @@ pub(super) enum CallResult {
     Text(Rendered),
     /// The same, and the task ends with it.
     LastText(Rendered),
+    /// What an agent did and answered.
+    Agent(AgentAnswer),
 }
 
 impl Host<'_> {
@@ -68,6 +74,14 @@ impl Host<'_> {
             HostCall::SaveMemory(memory) => Rendered::said(self.services.save_memory(memory)),
             HostCall::Foreign(call) => {
                 Rendered::said(self.services.call_foreign(call, cancel).await)
+            }
+            HostCall::Spawn(wanted) => {
+                let order = SpawnOrder {
+                    call: self.call,
+                    wanted,
+                    parent: self.pipeline,
+                };
+                return CallResult::Agent(self.services.spawn_agent(order, cancel).await);
             }
             HostCall::AskUser { question, options } => {
                 self.ask(&question, &options, || tell(CallProgress::Asked), cancel)

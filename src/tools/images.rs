@@ -92,7 +92,7 @@ impl Pipeline {
             action,
             &*self.workspace,
             &self.seen,
-            self.host(&Nobody),
+            self.host(&Nobody, &call.id),
             &self.options,
             |_| {},
             cancel,
@@ -103,6 +103,7 @@ impl Pipeline {
             Ok((CallResult::Text(said) | CallResult::LastText(said), _)) => {
                 return Err(ImageError::Fault(said.body));
             }
+            Ok((CallResult::Agent(answer), _)) => return Err(ImageError::Fault(answer.text)),
             Err(error) => return Err(ImageError::Sandbox(PipelineError::Sandbox(error))),
         };
         Err(match output {

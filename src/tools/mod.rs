@@ -5,6 +5,8 @@
 //! what may be done, the guest does it. Start reading at [`Pipeline::run`], which lists its steps
 //! in order.
 
+mod agent_options;
+mod agent_types;
 mod approval;
 mod argument_names;
 mod arguments;
@@ -45,6 +47,7 @@ mod repair;
 mod schema;
 mod screen;
 mod seen_files;
+mod spawning;
 mod tasks;
 mod tool;
 mod tool_set;
@@ -54,6 +57,9 @@ use std::pin::Pin;
 
 use tokio_util::sync::CancellationToken;
 
+pub use agent_options::AgentOptions;
+pub use agent_types::AgentScope;
+pub use agent_types::AgentType;
 pub use catalogue::Catalogue;
 pub use changed_files::FileChangeKind;
 pub use changed_files::record_change;
@@ -78,6 +84,9 @@ pub use pipeline::Pipeline;
 pub use pipeline::PipelineError;
 pub use render::Window;
 pub use seen_files::memos;
+pub use spawning::AgentAnswer;
+pub use spawning::AgentParts;
+pub use spawning::SpawnOrder;
 pub use tool::Tool;
 pub use tool_set::ToolSet;
 
@@ -137,6 +146,22 @@ pub trait Services: Send + Sync {
             "`{}` cannot be saved: notes are not kept here",
             memory.name
         ))
+    }
+
+    /// Starts an agent and waits for its answer. The default has none.
+    fn spawn_agent<'a>(
+        &'a self,
+        order: SpawnOrder<'a>,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, AgentAnswer> {
+        let problem = format!("the agent `{}` cannot be started here", order.wanted.agent);
+        Box::pin(std::future::ready(AgentAnswer::failed(problem)))
+    }
+
+    /// Returns whether agents of this type, with these tools, only read, so that several may run at
+    /// once.
+    fn agent_only_reads(&self, _agent: &str) -> bool {
+        false
     }
 
     /// Returns whether answers can be stored for the project.

@@ -39,6 +39,7 @@ use super::planning::Plans;
 use super::program_approval::ProgramAsker;
 use super::program_events::Refusals;
 use super::program_events::tell_of_background;
+use super::render::Rendered;
 use super::render::fit;
 use super::render::render;
 use super::seen_files::SeenFiles;
@@ -68,18 +69,21 @@ const ASSUMED_WINDOW: u64 = 8192;
 /// record.
 pub struct Pipeline {
     pub catalogue: Catalogue,
-    pub(super) policy: Mutex<Policy>,
+    /// Shared with the agents that this session starts.
+    pub(super) policy: Arc<Mutex<Policy>>,
+    /// Whether each call that may change something is denied.
+    pub(super) only_reads: bool,
     pub(super) workspace: Arc<dyn Workspace>,
     pub(super) services: Arc<dyn Services>,
     pub(super) asker: Arc<dyn Asker>,
     pub(super) sink: Sink,
     pub(super) options: Options,
     pub(super) hooks: Hooks,
-    tasks: Mutex<Tasks>,
+    pub(super) tasks: Mutex<Tasks>,
     pub(super) plans: Plans,
     pub(super) seen: SeenFiles,
     pub(super) hosts: Hosts,
-    window: AtomicU64,
+    pub(super) window: AtomicU64,
     /// Whether the model can read images.
     pub(super) images: AtomicBool,
 }
@@ -98,6 +102,8 @@ pub struct Finished {
     pub quit: bool,
     /// The model made a plan, and nobody is here to decide about it: the task ends.
     pub ends_task: bool,
+    /// What was denied to an agent that it started, one line each.
+    pub denied: Vec<String>,
     /// Files that a file tool changed; changes by commands are not known here.
     pub changed: Vec<(BytesPath, FileChangeKind)>,
     /// The image to show to the model.
@@ -135,7 +141,8 @@ impl Pipeline {
     ) -> Self {
         Self {
             catalogue,
-            policy: Mutex::new(policy),
+            policy: Arc::new(Mutex::new(policy)),
+            only_reads: false,
             workspace,
             services,
             asker,
@@ -203,9 +210,15 @@ impl Pipeline {
     /// Returns whether a call may run in parallel with others; one that cannot be parsed does
     /// nothing.
     pub fn runs_beside_others(&self, call: &ToolCall) -> bool {
-        self.catalogue
-            .parse(&call.name, &call.arguments)
-            .map_or(true, |understood| understood.action.runs_beside_others())
+        self.catalogue.parse(&call.name, &call.arguments).map_or(
+            true,
+            |understood| match understood.action {
+                Action::Host(HostCall::Spawn(wanted)) => {
+                    self.services.agent_only_reads(&wanted.agent)
+                }
+                action => action.runs_beside_others(),
+            },
+        )
     }
 
     /// Executes one call of the model.
@@ -338,7 +351,7 @@ impl Pipeline {
             action,
             &*self.workspace,
             &self.seen,
-            self.host(&asks),
+            self.host(&asks, &call.id),
             &self.options,
             tell,
             asks.cancel(),
@@ -359,9 +372,7 @@ impl Pipeline {
             CallResult::Output(Output::Command(_)) => {
                 self.tell_denied_hosts(call, name, asks.cancel()).await
             }
-            CallResult::Output(_) | CallResult::Text(_) | CallResult::LastText(_) => {
-                ToldHosts::default()
-            }
+            _ => ToldHosts::default(),
         };
         underway.begun += hosts.waited;
         let refused = match &result {
@@ -372,16 +383,27 @@ impl Pipeline {
                 tell_of_background(&self.sink, &call.id, background);
                 Refusals::default()
             }
-            CallResult::Output(_) | CallResult::Text(_) | CallResult::LastText(_) => {
-                Refusals::default()
-            }
+            _ => Refusals::default(),
         };
         // An early call that is cancelled leaves no trace, and the time the model takes to write is
         // not the call's.
         underway.begun += early_call::confirmed().await;
         let most = self.most(name);
         let ends_task = matches!(result, CallResult::LastText(_));
+        let (mut changed_by_agent, mut denied) = (Vec::new(), Vec::new());
         let (mut rendered, output, seen) = match result {
+            CallResult::Agent(answer) => {
+                changed_by_agent = answer.changed;
+                denied = answer.denied;
+                let said = if answer.is_ok {
+                    Ok(answer.text)
+                } else {
+                    Err(answer.text)
+                };
+                let mut rendered = Rendered::said(said);
+                rendered.note(&answer.footer);
+                (rendered, None, Vec::new())
+            }
             CallResult::Text(rendered) | CallResult::LastText(rendered) => {
                 (rendered, None, Vec::new())
             }
@@ -440,7 +462,7 @@ impl Pipeline {
         let text = fit(&rendered, most, artifact.as_deref());
         self.after_call(call, name, status, &text).await;
         // Steps 11 and 12: there is no cache to update or to invalidate.
-        let changed = output.as_ref().map(changed_files).unwrap_or_default();
+        let changed = output.as_ref().map_or(changed_by_agent, changed_files);
         let image = match output {
             // An image that was not asked for is ignored.
             Some(Output::Image(shown)) if may_show => Some(shown),
@@ -449,6 +471,7 @@ impl Pipeline {
         let quit = asks.has_quit() || hosts.has_quit;
         Ok(Finished {
             changed,
+            denied,
             image,
             quit,
             ends_task,
@@ -572,13 +595,14 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn host<'a>(&'a self, asks: &'a dyn Asks) -> Host<'a> {
+    pub(super) fn host<'a>(&'a self, asks: &'a dyn Asks, call: &'a str) -> Host<'a> {
         Host {
             services: &*self.services,
             asker: &*self.asker,
             tasks: &self.tasks,
             catalogue: &self.catalogue,
             asks,
+            call,
             pipeline: self,
         }
     }
@@ -634,6 +658,7 @@ impl Pipeline {
             quit: false,
             ends_task: false,
             changed: Vec::new(),
+            denied: Vec::new(),
             image: None,
         }
     }

@@ -136,6 +136,7 @@ impl<'call> ProgramAsker<'call> {
         let answered = pipeline
             .asker
             .ask(&Asked {
+                agent: None,
                 call,
                 capabilities,
                 lasting: Lasting::InCall { means },

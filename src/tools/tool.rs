@@ -99,6 +99,24 @@ impl Tool {
         }
     }
 
+    /// Returns whether its calls change nothing, as far as its example tells.
+    pub(super) fn only_reads(&self) -> bool {
+        let example = serde_json::from_str(self.example);
+        example.is_ok_and(|arguments| {
+            self.action(arguments, &Options::default(), &mut Vec::new())
+                .is_ok_and(|action| match action {
+                    // The working directory of a session is one for all its agents.
+                    Action::Box(_) => action.runs_beside_others(),
+                    Action::Host(_) => action.is_read_only(),
+                })
+        })
+    }
+
+    /// Replaces what the model is told of an argument.
+    pub(super) fn describe_argument(&mut self, argument: &str, words: &str) {
+        self.parameters["properties"][argument]["description"] = words.into();
+    }
+
     /// Makes the action of arguments that fit the schema.
     pub(super) fn action(
         &self,

@@ -38,6 +38,8 @@ pub struct Question {
     pub capabilities: Vec<Capability>,
     /// For how long a yes may hold.
     pub lasting: Lasting,
+    /// The agent that asks, where another one started it.
+    pub agent: Option<String>,
 }
 
 impl From<&Asked> for Question {
@@ -46,6 +48,7 @@ impl From<&Asked> for Question {
             call,
             capabilities,
             lasting,
+            agent,
         } = asked;
         let (tool, arguments) = (call.name.clone(), call.arguments.clone());
         Self {
@@ -53,8 +56,13 @@ impl From<&Asked> for Question {
             arguments,
             capabilities: capabilities.clone(),
             lasting: lasting.clone(),
+            agent: agent.clone(),
         }
     }
+}
+
+fn shown_agent(agent: &str) -> String {
+    padding::line(&unmask(agent))
 }
 
 impl Question {
@@ -65,9 +73,16 @@ impl Question {
         let mut out = String::new();
         let tool = paint.bold(&padding::line(&unmask(&self.tool)));
         if self.is_in_call() {
-            writeln!(out, "{tool} is paused and waits for your answer:").expect(TAKES_ALL);
+            let of = self.agent.as_ref().map_or_else(String::new, |agent| {
+                format!(" of the agent {}", shown_agent(agent))
+            });
+            writeln!(out, "{tool}{of} is paused and waits for your answer:").expect(TAKES_ALL);
         } else {
-            writeln!(out, "The agent wants to use {tool}:").expect(TAKES_ALL);
+            let agent = self
+                .agent
+                .as_ref()
+                .map_or_else(String::new, |agent| format!(" {}", shown_agent(agent)));
+            writeln!(out, "The agent{agent} wants to use {tool}:").expect(TAKES_ALL);
         }
         arguments.show(&mut out);
         if arguments.is_large {

@@ -42,7 +42,11 @@ const TELLING: [&str; 13] = [
 /// does in the question about it.
 pub(super) fn head(name: &str, arguments: &str) -> String {
     let mut head = padding::line(&unmask(name));
-    let shown = telling(arguments);
+    let shown = if name == "spawn_agent" {
+        agent(arguments)
+    } else {
+        telling(arguments)
+    };
     if !shown.is_empty() {
         head.push(' ');
         head.push_str(&bounded(&padding::counted(&unmask(&shown)), LINES_MAX));
@@ -151,6 +155,17 @@ pub(super) fn duration(ms: u64) -> String {
         1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
     }
+}
+
+/// Returns which agent is started, and what for.
+fn agent(arguments: &str) -> String {
+    let value = serde_json::from_str::<Value>(arguments).unwrap_or_default();
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    let what = text("description").or_else(|| text("task"));
+    let (Some(what), agent) = (what, text("agent_type").unwrap_or("general-purpose")) else {
+        return telling(arguments);
+    };
+    format!("{agent}: {}", what.lines().next().unwrap_or_default())
 }
 
 fn telling(arguments: &str) -> String {

@@ -7,6 +7,7 @@
 //!
 //! Start with [`Plain`], then [`text`].
 
+mod agent_lines;
 mod answer;
 mod arguments;
 mod ask;

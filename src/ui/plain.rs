@@ -13,6 +13,9 @@ use podbay_event::Usage;
 
 use super::Paint;
 use super::Progress;
+use super::agent_lines::AgentLines;
+use super::agent_lines::ShowCalls;
+use super::agent_lines::innermost;
 use super::call;
 use super::note;
 use super::note::SHOWN_LINES;
@@ -58,6 +61,7 @@ pub struct Plain<O, E> {
     calls: HashMap<String, Call>,
     /// What the calls of the last message are, in words, by their ids.
     wanted: HashMap<String, String>,
+    agents: AgentLines,
 }
 
 /// The model's message under way.
@@ -98,6 +102,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             thinking: None,
             calls: HashMap::new(),
             wanted: HashMap::new(),
+            agents: AgentLines::default(),
         }
     }
 
@@ -119,7 +124,7 @@ impl<O: Write, E: Write> Plain<O, E> {
         // A spinner must go before the bars are taken away (they cannot be changed meanwhile), and
         // before a question is asked.
         if matches!(
-            event.kind,
+            innermost(&event.kind),
             Kind::CallFinished { .. }
                 | Kind::PermissionAsked { .. }
                 | Kind::QuestionAsked { .. }
@@ -129,6 +134,9 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
         let progress = self.progress.clone();
         progress.suspend(|| self.show(&event.kind))?;
+        if let Some(now) = self.agents.now(&event.kind) {
+            self.progress.working(Some(&now));
+        }
         if let Kind::CallStarted { call, .. } = &event.kind
             && !self.look.tool_output
         {
@@ -288,6 +296,12 @@ impl<O: Write, E: Write> Plain<O, E> {
                     call::duration(*duration_ms)
                 );
                 self.note(&paint.dim(&sum))
+            }
+            Kind::AgentStarted { .. } | Kind::AgentEvent { .. } | Kind::AgentFinished { .. } => {
+                match self.agents.line(kind, ShowCalls::Ended, paint) {
+                    Some(line) => self.note(&line),
+                    None => Ok(()),
+                }
             }
             kind => match note::note(kind) {
                 Some((tone, words)) => {

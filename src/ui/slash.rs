@@ -163,6 +163,7 @@ pub const COMMANDS: &[Command] = &[
         "[list|show|edit|forget NAME]",
         "notes of sessions for later ones",
     ),
+    command("agents", &[], "", "agents that the model may start"),
     command("quit", &["q", "exit"], "", "leave"),
 ];
 

@@ -179,6 +179,27 @@ every_kind! {
         replaced: true,
         pruned: vec![bad()],
     }
+    SessionSpawned { parent: "mnabcdefghjk".parse().expect("an id"), call: bad(), agent: bad() }
+    AgentStarted { call: bad(), session: "mnabcdefghjk".parse().expect("an id"), agent: bad(), description: bad() }
+    AgentEvent {
+        call: bad(),
+        session: "mnabcdefghjk".parse().expect("an id"),
+        agent: bad(),
+        event: Box::new(Event::now(Kind::Warning { message: bad() })),
+    }
+    AgentFinished {
+        call: bad(),
+        session: "mnabcdefghjk".parse().expect("an id"),
+        agent: bad(),
+        status: RunStatus::Failed,
+        limit: None,
+        verdict: None,
+        turns: 1,
+        tool_calls: 1,
+        usage: Usage::default(),
+        error: Some(bad()),
+        duration_ms: 1,
+    }
     DenialsEscalated { in_a_row: 1, in_all: 2 }
     LimitReached { limit: LimitKind::Turns, at_end: true }
     Interrupted {}

@@ -10,6 +10,7 @@ use crate::support::test_env::run;
 /// Every command that has the flag, with the words that it needs.
 const COMMANDS: [&[&str]; 22] = [
     &["status"],
+    &["agents", "list"],
     &["memory", "list"],
     &["models", "list"],
     &["models", "info", "gpt-9"],

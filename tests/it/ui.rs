@@ -626,6 +626,7 @@ fn bars_and_text_share_a_terminal_without_waiting_for_each_other() {
 
 fn question(command: &str) -> Question {
     Question {
+        agent: None,
         tool: "bash".into(),
         arguments: serde_json::json!({"command": command, "timeout": 60}).to_string(),
         capabilities: vec![
@@ -653,6 +654,7 @@ fn a_question_shows_every_line_and_every_hidden_character() {
     Careful: it holds hidden characters, shown here by number.
     ");
     let escaped = Question {
+        agent: None,
         tool: "odd".into(),
         arguments: r#"{"list":["a\u202eb"],"n":1}"#.into(),
         capabilities: vec![],
@@ -691,6 +693,7 @@ fn a_huge_question_shows_head_tail_length_and_hash() {
     );
     let many: Vec<String> = (1..=30_000).map(|n| format!("a{n}")).collect();
     let many = Question {
+        agent: None,
         arguments: serde_json::json!({ "names": many }).to_string(),
         ..question("")
     }
@@ -709,6 +712,7 @@ fn files_that_a_large_change_is_about_are_named_though_it_is_not_shown_as_a_whol
     );
     let asked = |tool: &str, arguments: serde_json::Value| {
         Question {
+            agent: None,
             tool: tool.into(),
             arguments: arguments.to_string(),
             ..question("")
@@ -735,6 +739,7 @@ fn whatever_may_be_allowed_for_longer_is_shown_whole() {
     let long = "x".repeat(90_000);
     let many: Vec<String> = (1..=900).map(|n| format!("src/{n}.rs")).collect();
     let many = Question {
+        agent: None,
         arguments: serde_json::json!({ "names": many }).to_string(),
         ..question("")
     };
@@ -766,6 +771,7 @@ fn what_names_a_file_in_edits_and_patches_passes_for_no_other_name() {
         {"path": "b.txt", "old_string": "с", "new_string": "x"},
     ]});
     let edits = Question {
+        agent: None,
         tool: "multi_edit".into(),
         arguments: edits.to_string(),
         capabilities: vec![],
@@ -794,6 +800,7 @@ fn what_names_a_file_in_edits_and_patches_passes_for_no_other_name() {
     ] {
         let arguments = serde_json::json!({ "patch": patch }).to_string();
         let shown = Question {
+            agent: None,
             tool: "apply_patch".into(),
             arguments,
             ..question("")
@@ -938,6 +945,7 @@ fn held(path: &str, protected: bool) -> Question {
     };
     let means = "yes lets the command continue, and it writes without further questions".to_owned();
     Question {
+        agent: None,
         capabilities: vec![write],
         lasting: Lasting::InCall { means },
         ..question("make test")
@@ -1022,12 +1030,14 @@ async fn a_no_can_have_a_reason_and_a_yes_cannot() {
 #[tokio::test]
 async fn what_can_only_be_allowed_once_offers_no_more() {
     let once = Question {
+        agent: None,
         lasting: Lasting::Once {
             because: "it cannot be read".into(),
         },
         ..question("$X")
     };
     let session = Question {
+        agent: None,
         lasting: Lasting::Exactly {
             what: "bash `true`".into(),
             always: false,
@@ -1074,6 +1084,7 @@ fn letters_that_only_look_like_others_are_shown_in_what_is_run_and_not_in_what_i
     );
     let arguments = serde_json::json!({"path": "а.txt", "content": "– с\nнами"}).to_string();
     let written = Question {
+        agent: None,
         tool: "write_file".into(),
         arguments,
         ..question("")
@@ -1120,6 +1131,7 @@ fn a_command_behind_blanks_or_empty_lines_is_seen() {
         serde_json::json!({"path": format!("a{}/../.env", " ".repeat(6000)), "content": "x"})
             .to_string();
     let written = Question {
+        agent: None,
         tool: "write_file".into(),
         arguments,
         ..question("")

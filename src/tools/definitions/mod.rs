@@ -35,6 +35,7 @@ pub(super) mod more_tools;
 mod move_file;
 mod multi_edit;
 mod read_file;
+pub(super) mod spawn_agent;
 mod start_background_process;
 mod stop_process;
 pub(super) mod task_list;
@@ -72,6 +73,7 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         task_list::tool(),
         more_tools::tool(),
         memory_save::tool(),
+        spawn_agent::tool(),
         git_log::tool(),
         git_commit::tool(),
         git_branch::tool(),

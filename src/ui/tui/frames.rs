@@ -19,6 +19,7 @@ use podbay_event::ChangedLines;
 use podbay_event::Command;
 use podbay_event::ExecutionReport;
 use podbay_event::FileTouched;
+use podbay_event::Event;
 use podbay_event::Kind;
 use podbay_event::Lasting;
 use podbay_event::ProjectChanges;
@@ -379,6 +380,7 @@ fn panels_and_thoughts_open() {
 
 fn question(command: &str) -> Question {
     Question {
+        agent: None,
         tool: "bash".to_owned(),
         arguments: serde_json::json!({ "command": command }).to_string(),
         capabilities: vec![Capability::RunInSandbox],
@@ -705,4 +707,47 @@ fn shift_tab_goes_from_auto_to_plan_mode_to_ask_and_back() {
     assert_eq!(tab(&mut stage).0, says("/mode ask"));
     mode(&mut stage, "ask");
     assert_eq!(tab(&mut stage).0, says("/mode deny"));
+}
+
+#[test]
+fn the_panel_of_an_agent_shows_what_it_does_now() {
+    let mut stage = Stage::ready();
+    let session: podbay_event::SessionId = "abcdefghjkmn".parse().expect("an id");
+    let agent = |kind: Kind| Kind::AgentEvent {
+        call: "c1".to_owned(),
+        session: session.clone(),
+        agent: "explore".to_owned(),
+        event: Box::new(Event::now(kind)),
+    };
+    stage.happens(Kind::CallStarted {
+        call: "c1".to_owned(),
+        name: "spawn_agent".to_owned(),
+        arguments: r#"{"agent_type":"explore","description":"find it","task":"long words"}"#
+            .to_owned(),
+    });
+    stage.happens(agent(Kind::CallStarted {
+        call: "c1".to_owned(),
+        name: "grep".to_owned(),
+        arguments: r#"{"pattern":"fn \u001b[2Jmain"}"#.to_owned(),
+    }));
+    let frame = stage.frame(80, 24);
+    assert!(frame.contains("spawn_agent explore: find it"), "{frame}");
+    assert!(frame.contains("│ explore: grep fn"), "{frame}");
+    assert!(
+        !frame.contains('\u{1b}') && !frame.contains("long words"),
+        "{frame}"
+    );
+    // A call of its own with the same id is no panel of the conversation.
+    stage.happens(agent(Kind::CallFinished {
+        call: "c1".to_owned(),
+        name: "grep".to_owned(),
+        status: CallStatus::Failed,
+        result: "no".to_owned(),
+        artifact: None,
+        duration_ms: 5,
+        seen: Vec::new(),
+    }));
+    let frame = stage.frame(80, 24);
+    assert!(frame.contains("● spawn_agent explore: find it"), "{frame}");
+    assert!(frame.contains("-> grep fn"), "{frame}");
 }

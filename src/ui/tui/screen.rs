@@ -31,6 +31,9 @@ use super::status::Working;
 use super::theme::Theme;
 use super::transcript::Entry;
 use super::transcript::Transcript;
+use crate::agent_lines::AgentLines;
+use crate::agent_lines::ShowCalls;
+use crate::agent_lines::innermost;
 use crate::execution_report;
 use crate::note;
 use crate::note::Tone;
@@ -122,6 +125,7 @@ pub struct Screen {
     pub(super) notification: Option<&'static str>,
     /// The turn that ended last, whose changes are told when they are known.
     ended: Option<EndedTurn>,
+    agents: AgentLines,
     progress: Option<Progress>,
     /// The driver waits for a message.
     is_wanted: bool,
@@ -159,6 +163,7 @@ impl Screen {
             has_focus: None,
             notification: None,
             ended: None,
+            agents: AgentLines::default(),
             progress: None,
             is_wanted: false,
             is_closed: false,
@@ -401,6 +406,9 @@ impl Screen {
                 self.transcript.end_text();
             }
             Kind::ProjectChanged(changes) => self.project_changed(changes),
+            Kind::AgentStarted { call, .. }
+            | Kind::AgentEvent { call, .. }
+            | Kind::AgentFinished { call, .. } => self.agent_event(call, &event.kind),
             Kind::ContextNear { used, window, .. } => {
                 self.status.used = *used;
                 self.status.window = Some(*window);
@@ -432,6 +440,30 @@ impl Screen {
     fn note(&mut self, kind: &Kind) {
         if let Some((tone, words)) = note::note(kind) {
             self.transcript.note(tone, &words);
+        }
+    }
+
+    /// Shows what an agent does in the panel of the call that started it.
+    fn agent_event(&mut self, call: &str, kind: &Kind) {
+        let line = self
+            .agents
+            .line(kind, ShowCalls::Beginning, crate::Paint::NONE);
+        if let (Some(line), Some(panel)) = (line, self.transcript.panel(call)) {
+            panel.push_output(&format!("{line}\n"));
+        }
+        match innermost(kind) {
+            Kind::PermissionAsked { .. } | Kind::QuestionAsked { .. } => self.phase(Phase::Asking),
+            Kind::PermissionAnswered { .. } => self.phase(Phase::Waiting),
+            // Its own window is not the one that the status line tells of.
+            Kind::AssistantMessage { usage, .. } => {
+                self.status.all.usage += *usage;
+                self.status.all.requests += 1;
+                if let Some(working) = &mut self.working {
+                    working.count.usage += *usage;
+                    working.count.requests += 1;
+                }
+            }
+            _ => {}
         }
     }
 

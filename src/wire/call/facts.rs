@@ -100,6 +100,7 @@ pub enum CallNeed {
     UpdateInstructions,
     AddInstructions,
     SaveMemory,
+    SpawnAgent,
     RunInSandbox,
     /// What its command line needs.
     Command,

@@ -1,5 +1,6 @@
 //! What only a real engine can show.
 
+mod agents;
 mod apart;
 mod archive;
 mod asked;

@@ -144,6 +144,7 @@ impl Desk {
         // Nothing is kept here for later sessions.
         let catalogue = Catalogue::new(&wishes.tools)
             .without_memory()
+            .without_agents()
             .with_foreign(wishes.foreign);
         let specs = catalogue.listed_tools();
         let folded = wishes

@@ -73,6 +73,10 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
             json!({"name": "notes", "kind": "project", "description": "Notes", "content": "None."}),
         ),
         ("more_tools", none()),
+        (
+            "spawn_agent",
+            json!({"task": "Look.", "agent_type": "explore"}),
+        ),
         ("cd", json!({"path": "made"})),
     ]
 }
@@ -264,9 +268,9 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
             );
         } else {
             done.push(tool);
-            // `echo` writes nothing, and what the user wants to be written down is written
+            // `echo` writes nothing, calls of an agent are judged by themselves, and what the user wants to be written down is written
             // without a question.
-            let is_harmless = ["bash", "update_config"].contains(&tool);
+            let is_harmless = ["bash", "update_config", "spawn_agent"].contains(&tool);
             assert!(
                 finished.read_only || is_harmless,
                 "{tool}: {}",
@@ -295,6 +299,7 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         "list_processes",
         "update_config",
         "more_tools",
+        "spawn_agent",
         "cd",
     ];
     assert_eq!(done, readers);
@@ -837,6 +842,11 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
             "memory_save",
             "MemorySave save_memory",
             "name type kind description content",
+        ),
+        (
+            "spawn_agent",
+            "Agent Task subagent",
+            "task prompt description agent_type subagent_type tools system_prompt",
         ),
         (
             "more_tools",

@@ -27,6 +27,7 @@ use podbay::policy;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
 use podbay::tools;
+use podbay::tools::AgentAnswer;
 use podbay::tools::Asker;
 use podbay::tools::Catalogue;
 use podbay::tools::FileChangeKind;
@@ -35,6 +36,7 @@ use podbay::tools::KeptLines;
 use podbay::tools::Later;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
+use podbay::tools::SpawnOrder;
 use podbay::tools::ToolSet;
 use serde_json::Value;
 use serde_json::json;
@@ -275,6 +277,18 @@ impl Services for Nothing {
 
     fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<KeptLines, String> {
         Err(format!("{id} is not kept"))
+    }
+
+    fn spawn_agent<'a>(
+        &'a self,
+        order: SpawnOrder<'a>,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, AgentAnswer> {
+        Box::pin(std::future::ready(AgentAnswer {
+            is_ok: true,
+            text: format!("{} looked", order.wanted.agent),
+            ..AgentAnswer::default()
+        }))
     }
 
     fn save_memory(&self, memory: Memory) -> Result<String, String> {

@@ -653,6 +653,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
             "ask_user",
             "task_list",
             "memory_save",
+            "spawn_agent",
         ],
     ]
     .concat();
@@ -663,7 +664,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
     assert_eq!(sorted(names(ToolSet::Small)), sorted(small.to_vec()));
     assert_eq!(sorted(names(ToolSet::Standard)), sorted(standard));
     assert!(
-        names(ToolSet::Full).len() == 38,
+        names(ToolSet::Full).len() == 39,
         "{:?}",
         names(ToolSet::Full)
     );

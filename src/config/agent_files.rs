@@ -1,0 +1,218 @@
+//! Files that define agents: the user's, and those of a project, which is untrusted.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::sys::stat::Mode;
+
+use super::user_file;
+
+/// Where they are in a project.
+pub const AGENTS_FOLDER: &str = ".podbay/agents";
+/// Most files of one folder, and most bytes of one.
+const MOST: usize = 64;
+const LONGEST: u64 = 32 << 10;
+const END: &str = ".md";
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFile {
+    /// The file's name without its end.
+    pub stem: String,
+    pub path: PathBuf,
+    /// The text; the error says why it cannot be read.
+    pub text: Result<String, String>,
+}
+
+/// The files of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentFiles {
+    /// In the order of their names.
+    pub files: Vec<AgentFile>,
+    /// Why there are no others.
+    pub problem: Option<String>,
+}
+
+impl AgentFiles {
+    /// Reads those of the user, who may link to them.
+    pub fn of_user(folder: &Path) -> Self {
+        let names = match names(folder) {
+            Ok(names) => names,
+            Err(error) => return Self::unread(folder, &error),
+        };
+        let read = |path: &Path| {
+            user_file::open(path)
+                .and_then(|(file, _)| user_file::text(file, LONGEST))
+                .map_err(|error| error.to_string())
+        };
+        Self::of(names, folder, read)
+    }
+
+    /// Reads those of a project. The folder is untrusted, and a command may be changing it: each
+    /// part of the path is opened by itself, no symlink is followed, and a FIFO does not block.
+    pub fn of_project(project: &Path) -> Self {
+        let folder = project.join(AGENTS_FOLDER);
+        let by_path = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut opened = nix::fcntl::open(project, by_path, Mode::empty());
+        for part in AGENTS_FOLDER.split('/') {
+            opened = opened.and_then(|above| openat(&above, part, by_path, Mode::empty()));
+        }
+        let inner: OwnedFd = match opened {
+            Ok(inner) => inner,
+            Err(Errno::ENOTDIR | Errno::ELOOP) => {
+                let problem = "it is, or is reached through, no folder but a link or a file";
+                return Self::unread(&folder, &io::Error::other(problem));
+            }
+            Err(error) => return Self::unread(&folder, &error.into()),
+        };
+        let listed = PathBuf::from(format!("/proc/self/fd/{}", inner.as_raw_fd()));
+        let names = match names(&listed) {
+            Ok(names) => names,
+            Err(error) => return Self::unread(&folder, &error),
+        };
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_CLOEXEC;
+        let read = |path: &Path| {
+            let name = path.file_name().unwrap_or_default();
+            let opened = openat(&inner, name, flags, Mode::empty());
+            let file = File::from(opened.map_err(|error| match error {
+                Errno::ELOOP => "it is a symbolic link".to_owned(),
+                Errno::ENXIO => "it is not a regular file".to_owned(),
+                error => error.desc().to_owned(),
+            })?);
+            let is_file = file.metadata().is_ok_and(|facts| facts.is_file());
+            if !is_file {
+                return Err("it is not a regular file".to_owned());
+            }
+            user_file::text(file, LONGEST).map_err(|error| error.to_string())
+        };
+        Self::of(names, &folder, read)
+    }
+
+    fn of(
+        mut names: Vec<String>,
+        folder: &Path,
+        read: impl Fn(&Path) -> Result<String, String>,
+    ) -> Self {
+        let problem = (names.len() > MOST).then(|| {
+            format!(
+                "only the first {MOST} files of {} are read",
+                folder.display()
+            )
+        });
+        names.sort_unstable();
+        names.truncate(MOST);
+        let file = |name: String| {
+            let path = folder.join(&name);
+            AgentFile {
+                stem: name.trim_end_matches(END).to_owned(),
+                text: read(&path),
+                path,
+            }
+        };
+        Self {
+            files: names.into_iter().map(file).collect(),
+            problem,
+        }
+    }
+
+    fn unread(folder: &Path, error: &io::Error) -> Self {
+        let problem = (error.kind() != io::ErrorKind::NotFound)
+            .then(|| format!("the agents in {} are not read: {error}", folder.display()));
+        Self {
+            files: Vec::new(),
+            problem,
+        }
+    }
+}
+
+/// Returns the names of Markdown files in a folder, a bounded number of them.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder)?.take(MOST * 16).flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names
+        .filter(|name| name.len() > END.len() && name.ends_with(END))
+        .take(MOST + 1)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_a_projects_own_folder_are_read() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let project = temp.path().join("project");
+        let folder = project.join(AGENTS_FOLDER);
+        fs::create_dir_all(&folder).expect("made");
+        assert_eq!(
+            AgentFiles::of_project(&temp.path().join("none")),
+            AgentFiles::default()
+        );
+        assert_eq!(AgentFiles::of_project(&project), AgentFiles::default());
+        fs::write(temp.path().join("secret"), "secret").expect("written");
+        fs::write(folder.join("b.md"), "b").expect("written");
+        fs::write(folder.join("notes.txt"), "x").expect("written");
+        fs::write(folder.join("huge.md"), "x".repeat(40 << 10)).expect("written");
+        symlink(temp.path().join("secret"), folder.join("a.md")).expect("linked");
+        nix::unistd::mkfifo(&folder.join("c.md"), Mode::S_IRWXU).expect("made");
+        fs::create_dir(folder.join("d.md")).expect("made");
+        let found = AgentFiles::of_project(&project);
+        let texts: Vec<(&str, Result<&str, &str>)> = found
+            .files
+            .iter()
+            .map(|file| {
+                let text = file.text.as_ref().map(String::as_str);
+                (file.stem.as_str(), text.map_err(String::as_str))
+            })
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                ("a", Err("it is a symbolic link")),
+                ("b", Ok("b")),
+                ("c", Err("it is not a regular file")),
+                ("d", Err("it is not a regular file")),
+                ("huge", Err("it has more than 32768 bytes")),
+            ]
+        );
+        // The user's may be links.
+        assert_eq!(
+            AgentFiles::of_user(&folder).files[0].text.as_deref(),
+            Ok("secret")
+        );
+        fs::remove_dir_all(&folder).expect("removed");
+        symlink(temp.path(), &folder).expect("linked");
+        let found = AgentFiles::of_project(&project);
+        assert!(found.files.is_empty() && found.problem.is_some());
+    }
+
+    #[test]
+    fn the_number_of_files_is_bounded() {
+        let temp = tempfile::tempdir().expect("a folder");
+        for n in 0..70 {
+            fs::write(temp.path().join(format!("{n:03}.md")), "x").expect("written");
+        }
+        let found = AgentFiles::of_user(temp.path());
+        assert_eq!(found.files.len(), MOST);
+        assert!(
+            found
+                .problem
+                .is_some_and(|problem| problem.contains("only the first 64"))
+        );
+    }
+}
