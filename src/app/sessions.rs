@@ -165,7 +165,8 @@ fn which(found: &SessionFile) -> String {
     }
 }
 
-/// Removes sessions, and says in words which they were; one that is not found keeps all of them.
+/// Removes sessions with those of their agents, and says in words which they were; one that is not
+/// found keeps all of them.
 pub fn remove_sessions(state: &State, wanted: &[String]) -> Result<Vec<String>, Error> {
     let mut all: Vec<SessionFile> = Vec::new();
     for one in wanted {
@@ -173,6 +174,22 @@ pub fn remove_sessions(state: &State, wanted: &[String]) -> Result<Vec<String>, 
         if !all.contains(&found) {
             all.push(found);
         }
+    }
+    let agents: Vec<SessionSummary> = session::recent(state)
+        .map_err(Error::Session)?
+        .filter(|summary| summary.parent.is_some())
+        .collect();
+    let mut at = 0;
+    while let Some(above) = all.get(at).map(|found| found.session.clone()) {
+        let of_it = agents
+            .iter()
+            .filter(|agent| agent.parent.as_ref() == Some(&above));
+        for found in of_it.map(SessionSummary::found) {
+            if !all.contains(&found) {
+                all.push(found);
+            }
+        }
+        at += 1;
     }
     let mut removed = Vec::new();
     for found in &all {

@@ -182,6 +182,9 @@ fn an_agent_answers_and_both_logs_name_each_other() {
             "is that of an agent (explore)",
             &format!("podbay --resume {session}"),
         ]);
+    // What an agent did goes with its session.
+    podbay(&["sessions", "rm", session, "--yes"]).expect(0);
+    podbay(&["sessions", "show", child]).expect(2);
 }
 
 /// AGT-2: a hostile child cannot do what its type, its call or the user's rules do not allow.
@@ -531,7 +534,7 @@ fn an_agent_whose_sandbox_ends_is_told_and_continues_in_the_next() {
         .start_blocking();
     let started = start(&mut env.task(&model, &["go"]));
     env.wait_for("begun");
-    docker(&["rm", "--force", &env.container()]);
+    docker(&["kill", &env.container()]);
     let report = started.wait().expect(0).json();
     assert_eq!(report["response"], "Done.");
     assert_eq!(report["agents"][0]["status"], "completed");
