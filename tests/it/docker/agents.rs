@@ -602,3 +602,55 @@ fn agents_of_a_project_are_listed_and_narrow() {
     assert!(warnings.contains("bad.md is not used"), "{warnings}");
     office.env.assert_no_container();
 }
+
+/// Two agents side by side ask at the same time: one question after the other, each with its name.
+#[test]
+fn two_agents_that_ask_at_once_are_answered_in_turn() {
+    let Some(office) = Office::new() else { return };
+    let read = json!({"path": "a.txt"});
+    let model = ScriptedModel::new()
+        .slots(2, Some(0))
+        .calls_many([
+            ("spawn_agent", spawn("explore", "one")),
+            ("spawn_agent", spawn("explore", "two")),
+        ])
+        .calls("read_file", read.clone())
+        .calls("read_file", read)
+        .says("I read it.")
+        .says("I read it.")
+        .says("Both are done.")
+        .start_blocking();
+    let rules = ["--mode", "ask", "--ask", "read_file(a.txt)"];
+    let mut talk = Talk::begin(&office.env, &office.env.project(), &model, &rules);
+    talk.sees("> ");
+    talk.types("go\n");
+    let asked = [talk.answers("y\n"), talk.answers("y\n")].concat();
+    for agent in ["explore", "explore-2"] {
+        let words = format!("The agent {agent} wants to use read_file");
+        assert_eq!(asked.matches(&words).count(), 1, "{asked}");
+    }
+    talk.sees("Both are done.");
+    talk.leaves();
+    office.env.assert_no_container();
+}
+
+#[test]
+fn an_agent_that_waits_for_a_slot_is_cancelled_before_it_begins() {
+    let Some(office) = Office::new() else { return };
+    let model = ScriptedModel::new()
+        .calls_many([
+            ("spawn_agent", spawn("explore", "one")),
+            ("spawn_agent", spawn("explore", "two")),
+        ])
+        .stall(std::time::Duration::from_mins(1))
+        .says("They were stopped.")
+        .start_blocking();
+    let started = start(&mut office.run(&model, &["--output", "jsonl"]));
+    assert!(until(|| model.requests().len() == 2));
+    started.signal(Signal::SIGINT);
+    let events = lines(&started.wait().expect(0));
+    assert_eq!(of(&events, "agent_started").len(), 1);
+    let told = result(&model, 2);
+    assert!(told.contains("cancelled before the agent began"), "{told}");
+    office.env.assert_no_container();
+}
