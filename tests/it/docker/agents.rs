@@ -654,3 +654,28 @@ fn an_agent_that_waits_for_a_slot_is_cancelled_before_it_begins() {
     assert!(told.contains("cancelled before the agent began"), "{told}");
     office.env.assert_no_container();
 }
+
+/// Plan mode holds for agents: the same policy, and the same read-only mount.
+#[test]
+fn in_plan_mode_an_agent_changes_nothing_either() {
+    let Some(office) = Office::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("spawn_agent", spawn("coder", "write"))
+        .calls("write_file", json!({"path": "made", "content": "x"}))
+        .calls("bash", json!({"command": "touch other; cat a.txt"}))
+        .says("I could not.")
+        .says("1. Write it.")
+        .start_blocking();
+    let events = office.events(&model, &["--plan"], 0);
+    assert!(!office.has("made") && !office.has("other"));
+    let denied = result(&model, 2);
+    assert!(denied.contains("plan mode is on"), "{denied}");
+    let command = result(&model, 3);
+    assert!(
+        command.contains("Read-only file system") && command.contains("here it is"),
+        "{command}"
+    );
+    // What plan mode denies keeps nobody from a plan.
+    assert_eq!(of(&events, "agent_finished")[0]["status"], "completed");
+    office.env.assert_no_container();
+}
