@@ -175,10 +175,14 @@ pub(super) fn note(kind: &Kind) -> Option<(Tone, String)> {
         | Kind::CallFinished { .. }
         | Kind::Progress(_)
         | Kind::RunFinished { .. }
+        | Kind::AgentStarted { .. }
+        | Kind::AgentEvent { .. }
+        | Kind::AgentFinished { .. }
         // What was typed is on the screen already, questions are asked by `ask`, and the rest says
         // nothing to a reader.
         | Kind::SessionStarted { .. }
         | Kind::SessionForked { .. }
+        | Kind::SessionSpawned { .. }
         | Kind::SessionRewound { .. }
         | Kind::PromptBegun { .. }
         | Kind::NoteAdded { .. }
