@@ -45,22 +45,23 @@ impl Target {
             Some("http") if !is_connect => {}
             Some("https") => {
                 return Err(refuse(
-                    written,
+                    without_user(written),
                     0,
                     "`https` goes through CONNECT, so that it is encrypted up to the server",
                 ));
             }
             _ => {
                 return Err(refuse(
-                    written,
+                    without_user(written),
                     0,
                     "only `http://` and CONNECT are understood",
                 ));
             }
         }
-        if written.contains('@') {
+        if let Some((_, host)) = written.rsplit_once('@') {
+            // What stands before it may be a password, and is not recorded.
             return Err(refuse(
-                written,
+                host,
                 0,
                 "a user's name stands before the host; send it in a header",
             ));
@@ -172,6 +173,12 @@ fn refuse(host: &str, port: u16, problem: &str) -> NoTarget {
         port,
         problem: problem.to_owned(),
     }
+}
+
+fn without_user(authority: &str) -> &str {
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
 }
 
 fn shown(text: &str) -> String {

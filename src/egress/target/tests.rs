@@ -70,3 +70,19 @@ fn an_address_is_forbidden_in_any_spelling() {
         );
     }
 }
+
+/// A password may stand there, and attempts are written to logs.
+#[test]
+fn what_stands_before_the_host_is_refused_and_not_recorded() {
+    for (method, written) in [
+        ("GET", "http://me:secret@a.example/"),
+        ("GET", "https://me:secret@a.example/"),
+        ("CONNECT", "me:secret@a.example:443"),
+    ] {
+        let error = target(method, written, "a.example").expect_err(written);
+        assert!(
+            error.host.starts_with("a.example") && !format!("{error:?}").contains("secret"),
+            "{written}: {error:?}"
+        );
+    }
+}
