@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Error;
+use super::check_network_rule;
 use jiff::Timestamp;
 use podbay_event::Decision;
 use podbay_event::Event;
@@ -130,7 +131,7 @@ fn denials_of(events: &[Event]) -> Vec<Denial> {
                 format!("a connection to {}", attempt.place()),
                 Layer::Network,
                 attempt.because.clone(),
-                format!("--allow-host {} or `network.allow`, where a rule is missing: docs/guides/network.md", attempt.place()),
+                network_remedy(&attempt.place(), &attempt.because),
             )),
             _ => None,
         };
@@ -146,6 +147,30 @@ fn denials_of(events: &[Event]) -> Vec<Denial> {
         }
     }
     found
+}
+
+/// Says what lets a connection through, if anything does.
+fn network_remedy(place: &str, because: &str) -> String {
+    let page = "docs/guides/network.md";
+    let words = |more: &str| {
+        format!("--allow-host \"{place}{more}\", or the same in `network.allow`: {page}")
+    };
+    if check_network_rule(place).is_err() {
+        return format!(
+            "no rule does: rules name hosts, and this is none; a command reaches it by the name of a host that a rule allows: {page}"
+        );
+    }
+    match because {
+        _ if because.contains("`private`") => words(" private"),
+        _ if because.contains("`raw`") => words(" raw"),
+        _ if because.ends_with("denies it") => {
+            "taking that rule out of `network.deny`, where you set it".to_owned()
+        }
+        _ if because.starts_with("no rule allows") || because.contains("` allows other ") => {
+            words("")
+        }
+        _ => format!("no rule does: the reason says what else is wrong ({page})"),
+    }
 }
 
 fn short(text: &str) -> String {
@@ -228,6 +253,51 @@ mod tests {
             ),
             (Some("c2"), Layer::Network, "a connection to a.example:443")
         );
-        assert!(found[1].remedy.contains("--allow-host a.example:443"));
+        assert!(found[1].remedy.contains("--allow-host \"a.example:443\""));
+    }
+
+    #[test]
+    fn a_remedy_is_named_where_there_is_one() {
+        for (place, because, remedy) in [
+            (
+                "a.example:443",
+                "no rule allows this host",
+                "\"a.example:443\"",
+            ),
+            ("a.example", "no rule allows this host", "\"a.example\""),
+            (
+                "a.example:80",
+                "its address 10.0.0.7 is one of a private network, which only a rule with `private` reaches",
+                "\"a.example:80 private\"",
+            ),
+            (
+                "a.example:443",
+                "the rule `a.example` denies it",
+                "`network.deny`",
+            ),
+            (
+                "127.0.0.1:80",
+                "`127.0.0.1` is an address, and rules are about names",
+                "no rule does",
+            ),
+            (
+                "a.example:443",
+                "its address 127.0.0.1 is never reached",
+                "no rule does",
+            ),
+            (
+                "a.example:22",
+                "the rule `a.example` allows other ports",
+                "\"a.example:22\"",
+            ),
+        ] {
+            let said = network_remedy(place, because);
+            assert!(said.contains(remedy), "{place} {because}: {said}");
+            assert_eq!(
+                said.contains("--allow-host"),
+                remedy.starts_with('"'),
+                "{said}"
+            );
+        }
     }
 }

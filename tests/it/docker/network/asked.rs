@@ -72,7 +72,7 @@ fn a_denied_host_is_a_question_and_granting_it_needs_no_new_sandbox() {
     let why = run(&mut env.here(&["why"])).expect(0).text();
     assert!(
         why.contains("denied by the network: no rule allows this host")
-            && why.contains("--allow-host web.example:80"),
+            && why.contains("--allow-host \"web.example:80\""),
         "{why}"
     );
 }
