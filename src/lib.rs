@@ -6,6 +6,7 @@
 pub use podbay_code as code;
 pub use podbay_egress as egress;
 pub use podbay_guest as guest;
+pub use podbay_web as web;
 pub use podbay_wire as wire;
 
 #[cfg(feature = "host")]

@@ -8,6 +8,7 @@ fn main() -> ExitCode {
     match arguments.nth(1) {
         Some(role) if role == "guest" => podbay::guest::main(arguments),
         Some(role) if role == "egress" => podbay::egress::main(arguments),
+        Some(role) if role == "web" => podbay::web::main(arguments),
         _ => front_end(),
     }
 }
