@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Front;
-use super::Interrupt;
 use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
@@ -31,6 +30,7 @@ use super::shell::ShellUpdate;
 use super::tried_hosts::TriedHosts;
 use podbay_config::Config;
 use podbay_engine::Engine;
+use podbay_engine::FileLock;
 use podbay_event::ByteSize;
 use podbay_event::Kind;
 use podbay_event::ProgressSink;
@@ -38,13 +38,15 @@ use podbay_event::Sink;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::CacheMount;
 use podbay_sandbox::Ecosystem;
+use podbay_sandbox::Gateway;
+use podbay_sandbox::InstallPhase;
 use podbay_sandbox::NamedRegistry;
 use podbay_sandbox::NetworkMode;
 use podbay_sandbox::Project;
 use podbay_sandbox::SETUP;
 use podbay_sandbox::Sandbox;
-use podbay_sandbox::Spec;
 use podbay_session::CommandRecord;
+use podbay_session::State;
 use podbay_wire::EgressEffect;
 use podbay_wire::EgressRule;
 
@@ -131,15 +133,18 @@ pub async fn install(
         &names.join(" "),
     )));
     let phase = Phase {
-        place,
+        config,
+        state: &place.state,
+        engine: bench.engine()?,
+        project,
         wish,
-        front,
-        bench: &bench,
+        cancel,
+        sink: Arc::clone(&front.sink),
         chosen,
         has_setup,
         given,
     };
-    let done = Box::pin(phase.run(&record, &mut write)).await;
+    let done = Box::pin(phase.run(&bench, front, &record, &mut write)).await;
     let code = done
         .as_ref()
         .map_or_else(Error::exit_code, |report| report.exit_code);
@@ -178,7 +183,7 @@ fn ecosystems_of(project: &Project) -> Vec<&'static Ecosystem> {
 
 /// Returns the plan of a gateway that denies everything: which hosts the phase reaches is known
 /// once the sandbox has read the project's files.
-fn closed_plan(config: &Config) -> sandbox::NetworkPlan {
+pub(super) fn closed_plan(config: &Config) -> sandbox::NetworkPlan {
     let mut config = config.clone();
     config.network.mode = Some(NetworkMode::Allowlist);
     let mut plan = network::plan(&config, false, None);
@@ -188,7 +193,7 @@ fn closed_plan(config: &Config) -> sandbox::NetworkPlan {
 }
 
 /// Refuses what cannot reach a registry, in one line with what to do.
-fn check_network(config: &Config) -> Result<(), Error> {
+pub(super) fn check_network(config: &Config) -> Result<(), Error> {
     let what_is_there = "what earlier installations left in the project's caches is used as it is";
     if config.offline {
         return Err(Error::usage(
@@ -217,7 +222,7 @@ fn given_rules(hosts: &[String]) -> Result<Vec<EgressRule>, Error> {
 }
 
 /// Returns which package managers run, and whether `[setup]` does.
-fn chosen(
+pub(super) fn chosen(
     project: &Project,
     wish: &InstallWish,
     config: &Config,
@@ -253,22 +258,42 @@ fn chosen(
 }
 
 /// One install phase.
-struct Phase<'a> {
-    place: &'a Place,
-    wish: &'a InstallWish,
-    front: &'a Front,
-    bench: &'a Bench,
-    chosen: Vec<&'static Ecosystem>,
-    has_setup: bool,
-    given: Vec<EgressRule>,
+pub(super) struct Phase<'a> {
+    pub(super) config: &'a Config,
+    pub(super) state: &'a State,
+    pub(super) engine: &'a Engine,
+    pub(super) project: &'a Project,
+    pub(super) wish: &'a InstallWish,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) sink: Sink,
+    pub(super) chosen: Vec<&'static Ecosystem>,
+    pub(super) has_setup: bool,
+    pub(super) given: Vec<EgressRule>,
 }
 
 /// Its sandbox.
-struct PhaseSandbox<'a> {
-    sandbox: Sandbox,
-    interrupt: &'a Interrupt,
-    config: &'a Config,
-    image: String,
+pub(super) struct PhaseSandbox<'a> {
+    pub(super) sandbox: PhaseGuest<'a>,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) config: &'a Config,
+    pub(super) image: String,
+}
+
+/// Who serves it.
+pub(super) enum PhaseGuest<'a> {
+    /// A sandbox of the command's own.
+    Own(Sandbox),
+    /// One that takes the place of a session's.
+    Session(&'a InstallPhase),
+}
+
+impl PhaseGuest<'_> {
+    fn gateway(&self) -> Option<&Gateway> {
+        match self {
+            Self::Own(sandbox) => sandbox.gateway(),
+            Self::Session(phase) => Some(phase.gateway()),
+        }
+    }
 }
 
 type Write<'a> = dyn FnMut(&[u8]) + Send + 'a;
@@ -276,69 +301,85 @@ type Write<'a> = dyn FnMut(&[u8]) + Send + 'a;
 impl Phase<'_> {
     async fn run(
         &self,
+        bench: &Bench,
+        front: &Front,
         record: &Arc<Mutex<CommandRecord>>,
         write: &mut Write<'_>,
     ) -> Result<InstallReport, Error> {
-        let cancel = self.front.interrupt.run();
-        let config = &self.place.config;
-        let (engine, project) = (self.bench.engine()?, self.bench.project()?);
-        let sink = Arc::clone(&self.front.sink);
+        let (engine, project, cancel) = (self.engine, self.project, self.cancel);
+        let _turn = self.turn().await?;
+        let sink = Arc::clone(&self.sink);
         let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
-        let spec = self.bench.spec(&progress, cancel).await?;
+        let spec = bench.spec(&progress, cancel).await?;
         let setup = sandbox::ecosystem(SETUP).filter(|_| self.has_setup);
-        let had_setup = match setup {
-            Some(row) => !sandbox::present_caches(engine, project, &[row], cancel)
-                .await
-                .map_err(Error::Sandbox)?
-                .is_empty(),
-            None => false,
-        };
-        let mut caches = caches_of(engine, project, config, cancel).await?;
+        let had_setup = self.had_setup().await?;
+        let mut caches = caches_of(engine, project, self.config, cancel).await?;
         caches.retain(|cache| {
             !self.chosen.contains(&cache.ecosystem) && setup != Some(cache.ecosystem)
         });
-        for row in self.chosen.iter().copied().chain(setup) {
+        for row in self.rows() {
             let cache = sandbox::make_cache(engine, &spec, row, cancel).await;
             caches.push(cache.map_err(Error::Sandbox)?.writable());
         }
-        let spec = spec.with_network(closed_plan(config)).with_caches(caches);
+        let spec = spec
+            .with_network(closed_plan(self.config))
+            .with_caches(caches);
         let tried = Arc::new(Mutex::new(TriedHosts::default()));
-        let (sandbox, started) = self
-            .bench
+        let (sandbox, started) = bench
             .sandbox(&spec, None, self.sink(record, &tried), cancel)
             .await?;
-        sandbox.hurry_at(self.front.interrupt.haste());
+        sandbox.hurry_at(front.interrupt.haste());
         for message in started.warnings {
-            (self.front.sink)(Kind::Warning { message }.into());
+            (self.sink)(Kind::Warning { message }.into());
         }
         let guest = PhaseSandbox {
-            sandbox,
-            interrupt: &self.front.interrupt,
-            config,
+            sandbox: PhaseGuest::Own(sandbox.clone()),
+            cancel,
+            config: self.config,
             image: spec.image().to_owned(),
         };
-        let done = Box::pin(self.steps(&guest, &spec, had_setup, write)).await;
-        guest.sandbox.close().await;
+        let done = Box::pin(self.steps(&guest, had_setup, write)).await;
+        sandbox.close().await;
         let (mut steps, hosts) = done?;
-        self.bound(&mut steps, engine, project).await?;
-        let failed = steps.iter().any(|step| step.outcome == StepOutcome::Failed);
+        self.bound(&mut steps).await?;
         let network = tried.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(InstallReport {
+            exit_code: code_of(&steps),
             steps,
             hosts,
             network,
-            exit_code: if failed {
-                exit_code::FAILED
-            } else {
-                exit_code::DONE
-            },
         })
+    }
+
+    /// Returns the package managers that run, and what `[setup]` commands keep.
+    pub(super) fn rows(&self) -> Vec<&'static Ecosystem> {
+        let setup = sandbox::ecosystem(SETUP).filter(|_| self.has_setup);
+        self.chosen.iter().copied().chain(setup).collect()
+    }
+
+    /// Waits until no other phase writes to the project's caches.
+    pub(super) async fn turn(&self) -> Result<FileLock, Error> {
+        let name = format!("install-{}", self.project.key());
+        FileLock::wait(&self.state.locks(), &name, || {}, self.cancel)
+            .await
+            .map_err(Error::Engine)
+    }
+
+    /// Whether what `[setup]` commands left is there.
+    pub(super) async fn had_setup(&self) -> Result<bool, Error> {
+        let Some(row) = sandbox::ecosystem(SETUP).filter(|_| self.has_setup) else {
+            return Ok(false);
+        };
+        let found = sandbox::present_caches(self.engine, self.project, &[row], self.cancel).await;
+        found
+            .map(|caches| !caches.is_empty())
+            .map_err(Error::Sandbox)
     }
 
     /// Returns a sink that also notes attempts to reach hosts.
     fn sink(&self, record: &Arc<Mutex<CommandRecord>>, tried: &Arc<Mutex<TriedHosts>>) -> Sink {
         let (record, tried) = (Arc::clone(record), Arc::clone(tried));
-        let sink = Arc::clone(&self.front.sink);
+        let sink = Arc::clone(&self.sink);
         Arc::new(move |event| {
             if let Kind::NetworkAttempted(attempt) = &event.kind {
                 record
@@ -355,14 +396,12 @@ impl Phase<'_> {
     }
 
     /// Runs one step after the other; returns them and the rules that were in force.
-    async fn steps(
+    pub(super) async fn steps(
         &self,
         guest: &PhaseSandbox<'_>,
-        spec: &Spec,
         had_setup: bool,
         write: &mut Write<'_>,
     ) -> Result<(Vec<InstalledStep>, Vec<String>), Error> {
-        let cancel = self.front.interrupt.run();
         let (named, lock_hash) = self.look(guest).await?;
         let settings = guest.config.network.rules();
         let hosts = sandbox::install_hosts(&self.chosen, &named, &settings, &self.given);
@@ -370,7 +409,7 @@ impl Phase<'_> {
         let rules: Vec<String> = hosts.rules.iter().map(sandbox::written_rule).collect();
         let gateway = guest.sandbox.gateway().ok_or(Error::Bug)?;
         gateway
-            .set_rules(hosts.rules, cancel)
+            .set_rules(hosts.rules, self.cancel)
             .await
             .map_err(Error::Sandbox)?;
         let mut steps = Vec::new();
@@ -381,7 +420,7 @@ impl Phase<'_> {
             steps.push(step(&row.name, None, problem, begun, bytes));
         }
         if self.has_setup {
-            let setup = self.setup(guest, spec, had_setup, &lock_hash, write);
+            let setup = self.setup(guest, had_setup, &lock_hash, write);
             steps.extend(Box::pin(setup).await?);
         }
         Ok((steps, rules))
@@ -391,7 +430,7 @@ impl Phase<'_> {
     async fn look(&self, guest: &PhaseSandbox<'_>) -> Result<(Vec<NamedRegistry>, String), Error> {
         let mut named = BTreeSet::new();
         let mut hash = Sha256::new();
-        let mut rows = ecosystems_of(self.bench.project()?);
+        let mut rows = ecosystems_of(self.project);
         let more = self.chosen.iter().filter(|row| !rows.contains(row));
         let more: Vec<&Ecosystem> = more.copied().collect();
         rows.extend(more);
@@ -418,7 +457,7 @@ impl Phase<'_> {
                 "{file} names {place}, which the install phase does not reach: a file of the project opens no host; \
                  `--allow-host {place}` does"
             );
-            (self.front.sink)(Kind::Warning { message }.into());
+            (self.sink)(Kind::Warning { message }.into());
         }
     }
 
@@ -426,15 +465,14 @@ impl Phase<'_> {
     async fn setup(
         &self,
         guest: &PhaseSandbox<'_>,
-        spec: &Spec,
         had_setup: bool,
         lock_hash: &str,
         write: &mut Write<'_>,
     ) -> Result<Vec<InstalledStep>, Error> {
-        let key = self.bench.project()?.key();
+        let key = self.project.key();
         let commands = &guest.config.setup.commands;
         let mut hash = Sha256::new();
-        for part in [spec.image(), lock_hash]
+        for part in [guest.image.as_str(), lock_hash]
             .into_iter()
             .chain(commands.iter().map(String::as_str))
         {
@@ -442,7 +480,7 @@ impl Phase<'_> {
             hash.update(part.as_bytes());
         }
         let hash = hex(hash);
-        let mut record = InstallRecord::read(&self.place.state, &key);
+        let mut record = InstallRecord::read(self.state, &key);
         if had_setup && !self.wish.again && record.setup.as_deref() == Some(hash.as_str()) {
             let before = |command: &String| InstalledStep {
                 outcome: StepOutcome::DoneBefore,
@@ -451,7 +489,7 @@ impl Phase<'_> {
             return Ok(commands.iter().map(before).collect());
         }
         record.setup = None;
-        record.write(&self.place.state, &key)?;
+        record.write(self.state, &key)?;
         let row = sandbox::ecosystem(SETUP).ok_or(Error::Bug)?;
         let mut steps = Vec::new();
         for command in commands {
@@ -465,19 +503,15 @@ impl Phase<'_> {
             }
         }
         record.setup = Some(hash);
-        record.write(&self.place.state, &key)?;
+        record.write(self.state, &key)?;
         Ok(steps)
     }
 
     /// Notes what the caches hold, and removes those that hold too much.
-    async fn bound(
-        &self,
-        steps: &mut [InstalledStep],
-        engine: &Engine,
-        project: &Project,
-    ) -> Result<(), Error> {
-        let most = self.place.config.setup.cache_size;
-        let mut record = InstallRecord::read(&self.place.state, &project.key());
+    pub(super) async fn bound(&self, steps: &mut [InstalledStep]) -> Result<(), Error> {
+        let (engine, project) = (self.engine, self.project);
+        let most = self.config.setup.cache_size;
+        let mut record = InstallRecord::read(self.state, &project.key());
         let cancel = CancellationToken::new();
         let all = sandbox::caches(engine, &cancel)
             .await
@@ -507,7 +541,7 @@ impl Phase<'_> {
             ));
             step.bytes = None;
         }
-        record.write(&self.place.state, &project.key())
+        record.write(self.state, &project.key())
     }
 }
 
@@ -590,7 +624,7 @@ impl PhaseSandbox<'_> {
         timeout: Duration,
         write: &mut Write<'_>,
     ) -> Result<(u8, Option<String>), Error> {
-        let cancel = self.interrupt.run();
+        let cancel = self.cancel;
         let grace = self.config.sandbox.grace;
         let command = ShellCommand {
             argv,
@@ -598,7 +632,10 @@ impl PhaseSandbox<'_> {
             timeout: Some(timeout),
             ..ShellCommand::default()
         };
-        let mut program = Program::start(&self.sandbox, command, grace, cancel).await?;
+        let mut program = match &self.sandbox {
+            PhaseGuest::Own(sandbox) => Program::start(sandbox, command, grace, cancel).await?,
+            PhaseGuest::Session(phase) => Program::start_in_phase(phase, command, grace)?,
+        };
         loop {
             let update = tokio::select! {
                 biased;
@@ -621,6 +658,14 @@ impl PhaseSandbox<'_> {
                 }
             }
         }
+    }
+}
+
+pub(super) fn code_of(steps: &[InstalledStep]) -> u8 {
+    if steps.iter().any(|step| step.outcome == StepOutcome::Failed) {
+        exit_code::FAILED
+    } else {
+        exit_code::DONE
     }
 }
 

@@ -48,6 +48,7 @@ mod run;
 mod seat;
 mod serve_model;
 mod services;
+mod session_install;
 mod sessions;
 mod settings;
 mod shell;

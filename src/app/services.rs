@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::agents::Spawner;
 use super::host_hook::HostHooks;
 use super::record::with_causes;
+use super::session_install::SessionInstaller;
 use podbay_config::Answers;
 use podbay_event::Kind;
 use podbay_event::Memory;
@@ -17,6 +18,7 @@ use podbay_session::Artifacts;
 use podbay_session::Memories;
 use podbay_session::SavedMemory;
 use podbay_tools::AgentAnswer;
+use podbay_tools::Installed;
 use podbay_tools::KeptLines;
 use podbay_tools::Later;
 use podbay_tools::OnChunk;
@@ -28,6 +30,8 @@ use podbay_wire::Output;
 /// Why an agent cannot start another one.
 const NO_AGENTS: &str = "agents cannot be started from here: `agents.enabled` and `agents.max_depth` \
                          say who may; do it yourself";
+
+const NO_INSTALLER: &str = "this session's sandbox has no install phase; the user installs dependencies with `podbay install`";
 
 /// What the host does for the tools of one session.
 pub(super) struct HostServices {
@@ -42,6 +46,8 @@ pub(super) struct HostServices {
     memories: Option<Memories>,
     /// `None`: agents cannot be started.
     agents: Option<Spawner>,
+    /// `None`: the sandbox is one that Podbay did not start.
+    installer: Option<SessionInstaller>,
 }
 
 impl HostServices {
@@ -61,12 +67,19 @@ impl HostServices {
             servers,
             memories,
             agents: None,
+            installer: None,
         }
     }
 
     /// Lets calls start agents.
     pub(super) fn with_agents(self, agents: Option<Spawner>) -> Self {
         Self { agents, ..self }
+    }
+
+    /// Lets the model ask for the project's dependencies.
+    #[must_use]
+    pub(super) fn installing(self, installer: Option<SessionInstaller>) -> Self {
+        Self { installer, ..self }
     }
 }
 
@@ -120,6 +133,23 @@ impl Services for HostServices {
             let Called { text, is_ok } =
                 servers.call_tool(&call.name, call.arguments, cancel).await;
             if is_ok { Ok(text) } else { Err(text) }
+        })
+    }
+
+    fn plan_install(&self, ecosystems: &[String]) -> Result<String, String> {
+        let installer = self.installer.as_ref();
+        installer.ok_or(NO_INSTALLER)?.plan(ecosystems)
+    }
+
+    fn install<'a>(
+        &'a self,
+        ecosystems: Vec<String>,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<Installed, String>> {
+        Box::pin(async move {
+            let installer = self.installer.as_ref().ok_or(NO_INSTALLER)?;
+            installer.install(ecosystems, on_chunk, cancel).await
         })
     }
 

@@ -15,10 +15,12 @@ use super::call::take;
 use podbay_event::Seconds;
 use podbay_policy::Action;
 use podbay_policy::Approved;
+use podbay_sandbox::InstallPhase;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::link::CallInput;
 use podbay_sandbox::link::CallUpdate;
+use podbay_sandbox::link::Link;
 use podbay_sandbox::link::OpenCall;
 use podbay_session::CommandRecord;
 use podbay_tools::limit_message;
@@ -225,6 +227,20 @@ impl Program {
         grace: Seconds,
         cancel: &CancellationToken,
     ) -> Result<Self, Error> {
+        let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
+        Self::open(&link, command, grace)
+    }
+
+    /// Starts one in an install phase of a session, which the user has allowed.
+    pub(super) fn start_in_phase(
+        phase: &InstallPhase,
+        command: ShellCommand,
+        grace: Seconds,
+    ) -> Result<Self, Error> {
+        Self::open(phase.guest(), command, grace)
+    }
+
+    fn open(link: &Link, command: ShellCommand, grace: Seconds) -> Result<Self, Error> {
         let approved = Approved::by_hand(Exec {
             argv: command.argv.into_iter().map(BytesPath::from).collect(),
             working_directory: command.directory.map(BytesPath::from),
@@ -241,7 +257,6 @@ impl Program {
             Action::Box(call) => call,
             Action::Host(_) => unreachable!("a command of the user's is a call in the sandbox"),
         };
-        let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
         link.open(call)
             .map(Self)
             .map_err(|error| Error::Sandbox(podbay_sandbox::Error::Link(error)))

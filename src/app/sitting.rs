@@ -28,6 +28,7 @@ use super::resume::Aim;
 use super::rules;
 use super::seat::Seat;
 use super::services::HostServices;
+use super::session_install::SessionInstaller;
 use podbay_agent::Agent;
 use podbay_agent::Conversation;
 use podbay_agent::Ledger;
@@ -243,6 +244,9 @@ pub(super) async fn sit_down(
     } else {
         catalogue = catalogue.without_agents();
     }
+    if config.offline {
+        catalogue = catalogue.offline();
+    }
     if let Some(only) = only {
         catalogue = catalogue.only(only);
     }
@@ -424,7 +428,8 @@ pub(super) async fn sit_down(
                 spawner
                     .as_ref()
                     .map(|spawner| spawner.main(recorder.session().clone(), recorder.sink())),
-            ),
+            )
+            .installing(SessionInstaller::of(&bench, &sandbox, recorder.sink())),
         ),
         Arc::clone(&front.asker),
         recorder.sink(),

@@ -14,6 +14,10 @@ pub enum Capability {
     SpawnAgent,
     /// A note that later sessions are shown.
     SaveMemory,
+    /// An install phase: package managers with their commands, and the hosts that they reach.
+    InstallDependencies {
+        what: String,
+    },
     /// The project's own instructions for agents.
     UpdateInstructions,
     /// A second file of such, beside one that is in use.
@@ -66,6 +70,7 @@ impl Capability {
             Self::ChangeSessionGit => "change the session's git repository".to_owned(),
             Self::SpawnAgent => "start another agent".to_owned(),
             Self::SaveMemory => "save a note that later sessions are shown".to_owned(),
+            Self::InstallDependencies { what } => format!("install dependencies with {what}"),
             Self::UpdateInstructions => "change the project's instructions for agents".to_owned(),
             Self::AddInstructions => {
                 "make PODBAY.md beside the instructions for agents that the project has".to_owned()
@@ -101,6 +106,16 @@ impl Capability {
                 )
             }
             Self::GatedGit { operation } => format!("run git {operation}"),
+        }
+    }
+
+    /// Names what a user who cannot be asked gives it with, where that is one flag.
+    pub fn grant(&self) -> Option<&'static str> {
+        match self {
+            Self::InstallDependencies { .. } => {
+                Some("`--allow install_dependencies`, or that rule in `policy.allow`,")
+            }
+            _ => None,
         }
     }
 

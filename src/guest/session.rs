@@ -151,6 +151,8 @@ pub(super) struct Session {
     workspace: Arc<Workspace>,
     project_mode: ProjectMode,
     pool: Pool,
+    /// When each host was last asked for a page.
+    last_requests: Mutex<tools::web::LastRequests>,
     background: Mutex<Vec<Background>>,
     /// Notes for the next command's result.
     notices: Mutex<Vec<String>>,
@@ -197,6 +199,7 @@ impl Session {
             workspace: Arc::new(Workspace::open(&setup.workspace)?),
             project_mode: ProjectMode::of(&setup.workspace),
             pool: Pool::start()?,
+            last_requests: Mutex::default(),
             background: Mutex::default(),
             notices: Mutex::default(),
             background_ended: Notify::new(),
@@ -208,6 +211,14 @@ impl Session {
     /// Returns what a command that starts now finds in its environment.
     pub(super) fn environment(&self) -> Vec<Vec<u8>> {
         network::environment(&self.environment)
+    }
+
+    /// Returns when the next page of a host may be asked for, and takes that moment.
+    pub(super) fn next_request(&self, host: &str) -> tokio::time::Instant {
+        self.last_requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next(host, tokio::time::Instant::now())
     }
 
     /// Runs one call.
@@ -239,6 +250,7 @@ impl Session {
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
             Call::Hook(hook) => tools::hook::run(&self, hook, &mut line).await,
             Call::Git(git) => tools::git::run(&self, &git, &mut line).await,
+            Call::Web(web) => tools::web::run(&self, &web, &mut line).await,
             Call::Env(env) => tools::env::run(&self.environment(), &env)
                 .map_or_else(Output::Fault, Output::Environment),
             Call::Cd(cd) => self

@@ -88,6 +88,12 @@ impl Needed {
                 CallNeed::AddInstructions => self.add(Capability::AddInstructions),
                 CallNeed::SaveMemory => self.add(Capability::SaveMemory),
                 CallNeed::SpawnAgent => self.add(Capability::SpawnAgent),
+                CallNeed::InstallDependencies => {
+                    if let Action::Host(HostCall::Install(call)) = action {
+                        let what = call.words.clone();
+                        self.add(Capability::InstallDependencies { what });
+                    }
+                }
                 CallNeed::RunInSandbox => self.add(Capability::RunInSandbox),
                 CallNeed::Command => {
                     let reading = ParsedCommand::of(action);

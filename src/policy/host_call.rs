@@ -34,6 +34,8 @@ pub enum HostCall {
     Plan(PlanCall),
     /// Saves a note that later sessions of the project are shown.
     SaveMemory(Memory),
+    /// Gets the project's dependencies in an install phase.
+    Install(InstallCall),
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
     Foreign(ForeignCall),
@@ -63,6 +65,16 @@ pub struct ForeignCall {
     /// The tool's full name, `mcp__SERVER__TOOL`.
     pub name: String,
     pub arguments: Map<String, Value>,
+}
+
+/// An install phase that the model asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstallCall {
+    /// Package managers by name; empty: those that the project's manifests show.
+    pub ecosystems: Vec<String>,
+    /// What it runs and which hosts it reaches, as the user is asked about it. The host fills it
+    /// in; a model's words are not in it.
+    pub words: String,
 }
 
 /// What the name of each tool of an MCP server begins with.
@@ -106,6 +118,7 @@ pub const HOST_TOOLS: [&str; 9] = [
     "implement_plan",
     "memory_save",
     "spawn_agent",
+    "install_dependencies",
 ];
 
 impl HostCall {
@@ -119,6 +132,11 @@ impl HostCall {
             Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
             Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
             Self::SaveMemory(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
+            Self::Install(_) => (
+                "install_dependencies",
+                HostEffect::Sandbox,
+                &[CallNeed::InstallDependencies],
+            ),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
             Self::Spawn(_) => ("spawn_agent", HostEffect::Agent, &[CallNeed::SpawnAgent]),
             Self::Foreign(call) => (&call.name, HostEffect::Sandbox, &[CallNeed::RunInSandbox]),

@@ -653,7 +653,8 @@ impl Policy {
                 | Capability::SaveMemory,
                 Mode::Auto,
             ) => Decision::Allow,
-            (_, Mode::Ask) => Decision::Ask,
+            // What it reaches is the user's to decide, as each host is, in mode auto too.
+            (Capability::InstallDependencies { .. }, Mode::Auto) | (_, Mode::Ask) => Decision::Ask,
             (_, Mode::Auto | Mode::Deny) => Decision::Deny,
         }
     }

@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::CacheMount;
 use super::Error;
 use super::Gateway;
 use super::Options;
@@ -109,17 +110,24 @@ pub(super) struct Made {
     pub(super) view: std::sync::Mutex<Option<Held>>,
     /// Plan mode: the next sandbox cannot write to the project.
     pub(super) read_only: AtomicBool,
+    /// The caches of package managers, where an install phase of the session has changed which
+    /// there are.
+    pub(super) caches: std::sync::Mutex<Option<Vec<CacheMount>>>,
 }
 
 impl Made {
     /// Returns what the next sandbox is made with.
     pub(super) fn newest(&self) -> Spec {
         let read_only = self.read_only.load(Ordering::Acquire);
-        match &*self.view.lock().unwrap_or_else(PoisonError::into_inner) {
+        let spec = match &*self.view.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(held) => self.spec.held_back(held),
             None => self.spec.clone(),
         }
-        .reading_only(read_only)
+        .reading_only(read_only);
+        match &*self.caches.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(caches) => spec.with_caches(caches.clone()),
+            None => spec,
+        }
     }
 }
 

@@ -576,6 +576,10 @@ impl Spec {
         }
     }
 
+    pub(super) fn caches(&self) -> &[CacheMount] {
+        &self.caches
+    }
+
     pub fn network(&self) -> &NetworkPlan {
         &self.network
     }

@@ -143,6 +143,7 @@ impl Sandbox {
             gateway,
             view: std::sync::Mutex::default(),
             read_only: AtomicBool::new(spec.is_read_only()),
+            caches: std::sync::Mutex::default(),
         }));
         Self::begin(way, options, sink, cancel).await
     }

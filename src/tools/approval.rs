@@ -147,8 +147,14 @@ impl Pipeline {
                 .rule()
                 .map(|rule| format!(", as the rule `{rule}` says"))
                 .unwrap_or_default();
+            let grant = question
+                .capabilities
+                .iter()
+                .find_map(Capability::grant)
+                .map(|grant| format!("; {grant} gives it beforehand"))
+                .unwrap_or_default();
             let reason =
-                format!("it needs the user's permission{what}{by}, and no user can give it");
+                format!("it needs the user's permission{what}{by}, and no user can give it{grant}");
             return (Err(NotApproved::Denied(reason)), false);
         }
         let capabilities = question.capabilities.clone();

@@ -10,10 +10,13 @@ use super::agent_types::AgentScope;
 use super::agent_types::AgentType;
 use super::argument_names;
 use super::definitions;
+use super::definitions::install_dependencies;
 use super::definitions::memory_save;
 use super::definitions::more_tools;
 use super::definitions::more_tools::Wrapped;
 use super::definitions::spawn_agent;
+use super::definitions::network_diagnostics;
+use super::definitions::web_fetch;
 use super::foreign_formats;
 use super::foreign_tools::ForeignTool;
 use super::foreign_tools::ForeignTools;
@@ -26,6 +29,13 @@ use podbay_llm::text;
 use podbay_policy::Action;
 use podbay_policy::FindTools;
 use podbay_policy::HostCall;
+
+/// Tools that are of no use without a network.
+const NETWORK_TOOLS: [&str; 3] = [
+    install_dependencies::NAME,
+    web_fetch::NAME,
+    network_diagnostics::NAME,
+];
 
 /// The tools of one session, in a fixed order.
 pub struct Catalogue {
@@ -138,6 +148,15 @@ impl Catalogue {
             self.tools.append(&mut self.others);
             self.tools.retain(|tool| tool.name != more_tools::NAME);
         }
+        self
+    }
+
+    /// Takes out the tools that need a network, which the user has switched off.
+    #[must_use]
+    pub fn offline(mut self) -> Self {
+        let needs_network = |tool: &Tool| NETWORK_TOOLS.contains(&tool.name);
+        self.tools.retain(|tool| !needs_network(tool));
+        self.others.retain(|tool| !needs_network(tool));
         self
     }
 

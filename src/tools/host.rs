@@ -7,12 +7,14 @@ use tokio_util::sync::CancellationToken;
 use super::AgentAnswer;
 use super::Asker;
 use super::Catalogue;
+use super::Installed;
 use super::KeptLines;
 use super::Pipeline;
 use super::Services;
 use super::SpawnOrder;
 use super::dispatch::CallProgress;
 use super::render::Rendered;
+use super::screen::shown;
 use super::tasks::Tasks;
 use podbay_policy::HostCall;
 use podbay_sandbox::link::Asks;
@@ -51,6 +53,23 @@ pub(super) enum CallResult {
     Agent(AgentAnswer),
 }
 
+/// How much of what package managers printed a model reads where all is well.
+const LEAST_PRINTED: usize = 1000;
+
+fn rendered(installed: &Installed) -> Rendered {
+    let mut body = shown(&installed.printed).text;
+    if installed.is_ok {
+        let at = body.ceil_char_boundary(body.len().saturating_sub(LEAST_PRINTED));
+        let at = at + body[at..].find('\n').map_or(0, |end| end + 1) * usize::from(at > 0);
+        body.drain(..at);
+    }
+    Rendered {
+        footer: installed.summary.clone(),
+        ok: installed.is_ok,
+        ..Rendered::said(Ok(body))
+    }
+}
+
 impl Host<'_> {
     /// Executes one call; `tell` receives its output, and is told before the user is asked.
     pub(super) async fn serve(
@@ -72,6 +91,15 @@ impl Host<'_> {
             ),
             HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
             HostCall::SaveMemory(memory) => Rendered::said(self.services.save_memory(memory)),
+            HostCall::Install(call) => {
+                let on_chunk =
+                    Box::new(|_: Stream, bytes: &[u8]| tell(CallProgress::Output(bytes)));
+                let done = self.services.install(call.ecosystems, on_chunk, cancel);
+                match done.await {
+                    Ok(installed) => rendered(&installed),
+                    Err(problem) => Rendered::said(Err(problem)),
+                }
+            }
             HostCall::Foreign(call) => {
                 Rendered::said(self.services.call_foreign(call, cancel).await)
             }

@@ -139,6 +139,32 @@ pub trait Services: Send + Sync {
         )))
     }
 
+    /// Says what an install phase for these package managers runs and reaches, for the question to
+    /// the user; the error says why there can be none. Both are text for people and the model. The
+    /// default has none.
+    fn plan_install(&self, _ecosystems: &[String]) -> Result<String, String> {
+        Err(
+            "dependencies cannot be installed here; the user does that with `podbay install`"
+                .to_owned(),
+        )
+    }
+
+    /// Gets the project's dependencies in an install phase; what the package managers print goes to
+    /// `on_chunk`. The error, for the model, says why there was none.
+    fn install<'a>(
+        &'a self,
+        ecosystems: Vec<String>,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<Installed, String>> {
+        let _unused = (on_chunk, cancel);
+        let planned = self.plan_install(&ecosystems).map(|summary| Installed {
+            summary,
+            ..Installed::default()
+        });
+        Box::pin(std::future::ready(planned))
+    }
+
     /// Saves a note that later sessions of the project are shown; both results are text for the
     /// model. The default has nowhere to save it.
     fn save_memory(&self, memory: Memory) -> Result<String, String> {
@@ -185,6 +211,16 @@ pub trait Services: Send + Sync {
             exact.words()
         ))
     }
+}
+
+/// What came of an install phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    pub is_ok: bool,
+    /// A line for each package manager, and what the model must know of what has changed.
+    pub summary: String,
+    /// The end of what the package managers printed.
+    pub printed: Vec<u8>,
 }
 
 /// Lines of an artifact.

@@ -20,7 +20,7 @@ const SIGNS: [&str; 14] = [
 ];
 
 const REASON: &str = "the sandbox has no network: use what is installed or lies in the project, or say in your answer what is missing; dependencies of \
-                      the project are installed by its user with `podbay install`";
+                      the project come with install_dependencies, or by its user's `podbay install`";
 
 /// Looks at what a command printed that failed.
 pub(super) fn hint(printed: &str) -> Option<&'static str> {

@@ -21,6 +21,7 @@ use super::call_status::hint;
 use super::catalogue::ParsedCall;
 use super::changed_files::FileChangeKind;
 use super::changed_files::changed_files;
+use super::definitions::install_dependencies;
 use super::definitions::more_tools::Wrapped;
 use super::definitions::task_list;
 use super::denied_hosts::Hosts;
@@ -53,6 +54,7 @@ use podbay_event::Sink;
 use podbay_event::ToolCall;
 use podbay_policy::Action;
 use podbay_policy::HostCall;
+use podbay_policy::InstallCall;
 use podbay_policy::Policy;
 use podbay_sandbox as sandbox;
 use podbay_sandbox::link::Asks;
@@ -294,7 +296,12 @@ impl Pipeline {
         if let Some(problem) = self.objection(&action) {
             return Ok(self.finish(underway, CallEnd::new(CallStatus::Invalid, problem)));
         }
-        let action = self.read_git_names(action, &mut notes, cancel).await;
+        let action = match self.plan_install(action) {
+            Ok(action) => self.read_git_names(action, &mut notes, cancel).await,
+            Err(problem) => {
+                return Ok(self.finish(underway, CallEnd::new(CallStatus::Failed, problem)));
+            }
+        };
         // Steps 4 and 5, read-only modes, then capabilities, rules, the user's answer: an approval,
         // or none.
         let (action, quit) = self.approve(call, name, action, caller, cancel).await;
@@ -592,6 +599,28 @@ impl Pipeline {
                 ))
             }
             _ => None,
+        }
+    }
+
+    /// Fills in what an install phase would run and reach, which is what the user is asked about.
+    fn plan_install(&self, action: Action) -> Result<Action, String> {
+        match action {
+            Action::Host(HostCall::Install(call)) => {
+                let is_denied = self
+                    .policy
+                    .lock()
+                    .expect("nothing panics while it holds this lock")
+                    .denies_tool(install_dependencies::NAME);
+                if is_denied {
+                    return Ok(Action::Host(HostCall::Install(call)));
+                }
+                let words = self.services.plan_install(&call.ecosystems)?;
+                Ok(Action::Host(HostCall::Install(InstallCall {
+                    words,
+                    ..call
+                })))
+            }
+            other => Ok(other),
         }
     }
 

@@ -110,6 +110,16 @@ pub(super) fn environment(own: &[Vec<u8>]) -> Vec<Vec<u8>> {
     }
 }
 
+/// Returns whether there is a gateway, or was to be one.
+pub(super) fn has_gateway_volume() -> bool {
+    Path::new(EGRESS_FOLDER).is_dir()
+}
+
+/// Returns whether a gateway has begun.
+pub(super) fn has_gateway() -> bool {
+    socket().exists()
+}
+
 fn socket() -> PathBuf {
     Path::new(EGRESS_FOLDER).join(EGRESS_SOCKET)
 }

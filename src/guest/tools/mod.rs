@@ -63,6 +63,7 @@ mod tracked;
 mod transaction;
 mod update_config;
 pub(super) mod walk;
+pub(super) mod web;
 mod write_file;
 
 use std::io;
@@ -183,7 +184,8 @@ fn dispatch(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         | Call::Git(_)
         | Call::Env(_)
         | Call::Cd(_)
-        | Call::Processes(_) => Err(Fault::Io {
+        | Call::Processes(_)
+        | Call::Web(_) => Err(Fault::Io {
             doing: "run a file tool".into(),
             problem: "this call is not a file tool".into(),
         }),

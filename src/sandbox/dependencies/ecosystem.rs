@@ -16,6 +16,9 @@ pub const SETUP: &str = "setup";
 #[serde(deny_unknown_fields)]
 pub struct Ecosystem {
     pub name: String,
+    /// What `install` runs, in a few words.
+    #[serde(default)]
+    pub summary: String,
     /// A command line that succeeds in an image that has what it takes.
     pub probe: String,
     /// The runtime of ours that has it.
@@ -185,6 +188,9 @@ mod tests {
             let is_known = |name: &String| presets().iter().any(|preset| preset.name == *name);
             assert!(row.preset.iter().all(is_known), "{}", row.name);
             assert_eq!(row.install.is_empty(), row.name == SETUP, "{}", row.name);
+            assert_eq!(row.summary.is_empty(), row.name == SETUP, "{}", row.name);
+            let program = row.summary.split(' ').next().unwrap_or_default();
+            assert!(row.install.contains(program), "{}", row.name);
             for pair in row.install_variables.iter().chain(&row.variables) {
                 assert!(
                     pair.split_once('=')

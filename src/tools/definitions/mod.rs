@@ -27,6 +27,7 @@ mod git_status;
 mod glob;
 mod grep;
 mod implement_plan;
+pub(super) mod install_dependencies;
 mod list_directory;
 mod list_processes;
 pub(super) mod memory_save;
@@ -34,6 +35,7 @@ mod mkdir;
 pub(super) mod more_tools;
 mod move_file;
 mod multi_edit;
+pub(super) mod network_diagnostics;
 mod read_file;
 pub(super) mod spawn_agent;
 mod start_background_process;
@@ -42,6 +44,7 @@ pub(super) mod task_list;
 mod think;
 mod tree;
 mod update_config;
+pub(super) mod web_fetch;
 mod write_file;
 
 pub(super) use task_list::MOST as MOST_TASKS;
@@ -91,6 +94,9 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         env::tool(),
         archive::tool(),
         update_config::tool(),
+        install_dependencies::tool(),
+        web_fetch::tool(),
+        network_diagnostics::tool(),
     ]
 }
 

@@ -83,6 +83,9 @@ pub enum CallEffect {
     Nothing,
     /// Only the session's working directory, which changes in order.
     Directory,
+    /// Nothing here; what a request does to its host is the host's. One after the other, and none
+    /// before the model has written it to its end.
+    Requests,
     /// The session's own git repository, and no file.
     SessionGit,
     /// Files of the project, or whatever a command changes.
@@ -101,6 +104,7 @@ pub enum CallNeed {
     AddInstructions,
     SaveMemory,
     SpawnAgent,
+    InstallDependencies,
     RunInSandbox,
     /// What its command line needs.
     Command,
@@ -208,7 +212,7 @@ impl CallEffect {
     /// Returns whether it leaves everything but the session's working directory as it is.
     pub fn is_read_only(self) -> bool {
         match self {
-            Self::Nothing | Self::Directory => true,
+            Self::Nothing | Self::Directory | Self::Requests => true,
             Self::SessionGit | Self::Files | Self::AddsFiles => false,
         }
     }
@@ -216,7 +220,7 @@ impl CallEffect {
     /// Returns whether it may change files of the project.
     pub fn changes_files(self) -> bool {
         match self {
-            Self::Nothing | Self::Directory | Self::SessionGit => false,
+            Self::Nothing | Self::Directory | Self::Requests | Self::SessionGit => false,
             Self::Files | Self::AddsFiles => true,
         }
     }

@@ -25,6 +25,7 @@ mod processes;
 mod read_file;
 mod tree;
 mod update_config;
+mod web;
 mod write_file;
 
 pub use apply_patch::ApplyPatch;
@@ -80,6 +81,9 @@ pub use tree::Tree;
 pub use update_config::INSTRUCTIONS;
 pub use update_config::OTHER_INSTRUCTIONS;
 pub use update_config::UpdateConfig;
+pub use web::Web;
+pub use web::WebAction;
+pub use web::WebRequest;
 pub use write_file::WriteFile;
 
 use std::borrow::Cow;
@@ -163,6 +167,7 @@ calls! {
     Env,
     Cd,
     Processes,
+    Web,
     Bash,
     /// A command of the user's own (`podbay sh`), with its input and, where requested, a terminal.
     Exec,
@@ -242,6 +247,8 @@ mod tests {
         r#"{"type":"processes","about":"list"}"#,
         r#"{"type":"processes","about":"output","id":1,"tail_lines":1}"#,
         r#"{"type":"processes","about":"stop","id":1,"grace_ms":1}"#,
+        r#"{"type":"web","request":{"request":"fetch","url":"http://a.example/","host":"a.example","max_length":1,"raw":false},"timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1}"#,
+        r#"{"type":"web","request":{"request":"diagnose","action":"ping","target":"a"},"timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1}"#,
         r#"{"type":"bash","command":"x","working_directory":"a","timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1,"background":false}"#,
         r#"{"type":"exec","argv":["x"],"working_directory":"a","terminal":null,"timeout_ms":null,"grace_ms":1}"#,
         r#"{"type":"hook","command":"x","input":"","environment":[],"timeout_ms":1,"grace_ms":1,"output_bytes":1}"#,

@@ -72,6 +72,12 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
             "memory_save",
             json!({"name": "notes", "kind": "project", "description": "Notes", "content": "None."}),
         ),
+        ("install_dependencies", json!({"ecosystems": ["npm"]})),
+        ("web_fetch", json!({"url": "http://a.example/"})),
+        (
+            "network_diagnostics",
+            json!({"action": "ping", "target": "a.example"}),
+        ),
         ("more_tools", none()),
         (
             "spawn_agent",
@@ -80,6 +86,10 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
         ("cd", json!({"path": "made"})),
     ]
 }
+
+/// Tools that need a network, which a sandbox has by its user's rules alone.
+pub(crate) const OF_THE_NETWORK: [&str; 3] =
+    ["install_dependencies", "web_fetch", "network_diagnostics"];
 
 async fn project(rules: policy::Options, mode: Mode) -> Hand {
     let hand = Hand::with(ToolSet::Full, mode, rules, None).await;
@@ -94,10 +104,19 @@ async fn project(rules: policy::Options, mode: Mode) -> Hand {
 
 #[tokio::test]
 async fn every_tool_of_the_full_set_succeeds_once() {
-    let hand = project(policy::Options::default(), Mode::Auto).await;
+    let granted = policy::Options {
+        allow: vec!["install_dependencies".to_owned()],
+        ..policy::Options::default()
+    };
+    let hand = project(granted, Mode::Auto).await;
     let calls = one_of_each();
     let mut names: Vec<&str> = calls.iter().map(|(tool, _)| *tool).collect();
     for (tool, arguments) in calls {
+        if ["web_fetch", "network_diagnostics"].contains(&tool) {
+            let said = hand.fails(tool, arguments, CallStatus::Failed).await;
+            assert!(said.contains("no gateway to the network"), "{said}");
+            continue;
+        }
         hand.ok(tool, arguments).await;
     }
     let mut all: Vec<&str> = hand
@@ -195,6 +214,8 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
         "env",
         "get_process_output",
         "list_processes",
+        "web_fetch",
+        "network_diagnostics",
         "more_tools",
         "cd",
         "archive",
@@ -298,6 +319,8 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         "get_process_output",
         "list_processes",
         "update_config",
+        "web_fetch",
+        "network_diagnostics",
         "more_tools",
         "spawn_agent",
         "cd",
@@ -842,6 +865,13 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
             "memory_save",
             "MemorySave save_memory",
             "name type kind description content",
+        ),
+        ("install_dependencies", "InstallDependencies", "ecosystems"),
+        ("web_fetch", "WebFetch fetch", "url max_length raw"),
+        (
+            "network_diagnostics",
+            "NetworkDiagnostics",
+            "action target timeout_seconds",
         ),
         (
             "spawn_agent",

@@ -32,12 +32,15 @@ use podbay::tools::Asker;
 use podbay::tools::Catalogue;
 use podbay::tools::FileChangeKind;
 use podbay::tools::Finished;
+use podbay::tools::Installed;
 use podbay::tools::KeptLines;
 use podbay::tools::Later;
+use podbay::tools::OnChunk;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
 use podbay::tools::SpawnOrder;
 use podbay::tools::ToolSet;
+use podbay::wire::message::Stream;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -293,6 +296,25 @@ impl Services for Nothing {
 
     fn save_memory(&self, memory: Memory) -> Result<String, String> {
         Ok(format!("saved as {}", memory.name))
+    }
+
+    fn plan_install(&self, ecosystems: &[String]) -> Result<String, String> {
+        Ok(format!("{ecosystems:?}, reaching a.example"))
+    }
+
+    fn install<'a>(
+        &'a self,
+        ecosystems: Vec<String>,
+        mut on_chunk: OnChunk<'a>,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<Installed, String>> {
+        let printed = b"added 3 packages\n".to_vec();
+        on_chunk(Stream::Stdout, &printed);
+        Box::pin(std::future::ready(Ok(Installed {
+            is_ok: true,
+            summary: format!("{ecosystems:?}: done"),
+            printed,
+        })))
     }
 }
 

@@ -8,3 +8,5 @@ mod install;
 mod names;
 mod outside;
 mod own_machine;
+mod session_install;
+mod web;
