@@ -32,6 +32,8 @@ pub use podbay_policy as policy;
 #[cfg(feature = "host")]
 pub use podbay_sandbox as sandbox;
 #[cfg(feature = "host")]
+pub use podbay_search as search;
+#[cfg(feature = "host")]
 pub use podbay_session as session;
 #[cfg(feature = "host")]
 pub use podbay_tools as tools;

@@ -51,7 +51,10 @@ pub async fn call(
     let cancel = front.interrupt.run();
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
     let mut policy = rules::policy(place.mode, &place.config.policy, warn)?;
-    let catalogue = Catalogue::new(&place.config.tools);
+    let mut catalogue = Catalogue::new(&place.config.tools);
+    if place.config.offline {
+        catalogue = catalogue.offline();
+    }
     let starts = catalogue.find(tool).map_or("", |tool| tool.name);
     let is_command = ["bash", "start_background_process"].contains(&starts);
     let is_left_running =

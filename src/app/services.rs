@@ -14,6 +14,8 @@ use podbay_mcp::Called;
 use podbay_mcp::Servers;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
+use podbay_policy::WebSearch;
+use podbay_search::Searcher;
 use podbay_session::Artifacts;
 use podbay_session::Memories;
 use podbay_session::SavedMemory;
@@ -48,6 +50,8 @@ pub(super) struct HostServices {
     agents: Option<Spawner>,
     /// `None`: the sandbox is one that Podbay did not start.
     installer: Option<SessionInstaller>,
+    /// `None`: the settings name no engine.
+    searcher: Option<Searcher>,
 }
 
 impl HostServices {
@@ -68,6 +72,7 @@ impl HostServices {
             memories,
             agents: None,
             installer: None,
+            searcher: None,
         }
     }
 
@@ -80,6 +85,12 @@ impl HostServices {
     #[must_use]
     pub(super) fn installing(self, installer: Option<SessionInstaller>) -> Self {
         Self { installer, ..self }
+    }
+
+    /// Lets the model search with an engine of the user's.
+    #[must_use]
+    pub(super) fn searching(self, searcher: Option<Searcher>) -> Self {
+        Self { searcher, ..self }
     }
 }
 
@@ -150,6 +161,22 @@ impl Services for HostServices {
         Box::pin(async move {
             let installer = self.installer.as_ref().ok_or(NO_INSTALLER)?;
             installer.install(ecosystems, on_chunk, cancel).await
+        })
+    }
+
+    fn search_web<'a>(
+        &'a self,
+        search: &'a WebSearch,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<String, String>> {
+        Box::pin(async move {
+            let searcher = self.searcher.as_ref();
+            let searcher = searcher.ok_or("the user's settings name no search engine")?;
+            let most = search.max_results as usize;
+            tokio::select! {
+                () = cancel.cancelled() => Err("cancelled before the engine answered".to_owned()),
+                found = searcher.search(&search.query, most) => found,
+            }
         })
     }
 

@@ -52,6 +52,7 @@ use podbay_llm::ToolSpec;
 use podbay_sandbox::Changes;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Project;
+use podbay_search::Searcher;
 use podbay_session::Artifacts;
 use podbay_session::ResumeState;
 use podbay_tools::Catalogue;
@@ -247,6 +248,14 @@ pub(super) async fn sit_down(
     if config.offline {
         catalogue = catalogue.offline();
     }
+    let variable = |name: &str| std::env::var(name).ok();
+    let searcher = Searcher::of(&config.search, variable).unwrap_or_else(|problem| {
+        recorder.warn(problem);
+        None
+    });
+    if searcher.is_none() {
+        catalogue = catalogue.without_search();
+    }
     if let Some(only) = only {
         catalogue = catalogue.only(only);
     }
@@ -429,7 +438,8 @@ pub(super) async fn sit_down(
                     .as_ref()
                     .map(|spawner| spawner.main(recorder.session().clone(), recorder.sink())),
             )
-            .installing(SessionInstaller::of(&bench, &sandbox, recorder.sink())),
+            .installing(SessionInstaller::of(&bench, &sandbox, recorder.sink()))
+            .searching(searcher),
         ),
         Arc::clone(&front.asker),
         recorder.sink(),

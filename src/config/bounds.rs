@@ -36,6 +36,7 @@ fn mistakes(config: &Config) -> Mistakes {
     let of_mcp = config.mcp.mistakes().into_iter();
     mistakes.extend(of_mcp.map(|(key, what)| (format!("mcp.{key}"), what)));
     mistakes.extend(config.network.mistakes());
+    mistakes.extend(config.search.mistakes());
     let (agent, tools, llm) = (&config.agent, &config.tools, &config.llm);
     let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
     if !(agent.max_cost.is_finite() && agent.max_cost >= 0.0) {

@@ -145,6 +145,10 @@ const TABLE: &[(&str, Latitude)] = &[
     ("network.deny", Add),
     ("network.name_servers", Never),
     ("network.proxy", Never),
+    // Queries go there, with the user's key.
+    ("search.engine", Never),
+    ("search.url", Never),
+    ("search.key_env", Never),
     ("setup.commands", AddInSandbox),
     ("setup.cache_size", Lower(Size)),
     ("setup.timeout", Lower(Time)),

@@ -11,6 +11,7 @@ use podbay_llm as llm;
 use podbay_mcp as mcp;
 use podbay_policy as policy;
 use podbay_sandbox as sandbox;
+use podbay_search as search;
 use podbay_session as session;
 use podbay_tools as tools;
 use podbay_ui as ui;
@@ -38,6 +39,7 @@ pub struct Config {
     pub sandbox: sandbox::Options,
     pub network: sandbox::NetworkOptions,
     pub setup: sandbox::SetupOptions,
+    pub search: search::Options,
     pub engine: engine::Options,
     pub inference: inference::Options,
     pub tools: tools::Options,

@@ -36,6 +36,8 @@ pub enum HostCall {
     SaveMemory(Memory),
     /// Gets the project's dependencies in an install phase.
     Install(InstallCall),
+    /// Asks the user's search engine.
+    Search(WebSearch),
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
     Foreign(ForeignCall),
@@ -77,6 +79,13 @@ pub struct InstallCall {
     pub words: String,
 }
 
+/// A search of the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebSearch {
+    pub query: String,
+    pub max_results: u32,
+}
+
 /// What the name of each tool of an MCP server begins with.
 pub const FOREIGN: &str = "mcp__";
 
@@ -96,6 +105,8 @@ pub(super) enum HostEffect {
     /// Only the conversation: questions to the user come one at a time, and the model's own list
     /// changes in order.
     Conversation,
+    /// Nothing here: a query leaves the machine, once the model has written it to its end.
+    Requests,
     /// Only the user's notes in the state folder; nothing in the project.
     Notes,
     /// Whatever a program in the sandbox changes there.
@@ -108,7 +119,7 @@ pub(super) enum HostEffect {
 
 /// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
 /// artifacts, is a tool of the sandbox.
-pub const HOST_TOOLS: [&str; 9] = [
+pub const HOST_TOOLS: [&str; 10] = [
     "think",
     "task_list",
     "ask_user",
@@ -119,6 +130,7 @@ pub const HOST_TOOLS: [&str; 9] = [
     "memory_save",
     "spawn_agent",
     "install_dependencies",
+    "web_search",
 ];
 
 impl HostCall {
@@ -137,6 +149,8 @@ impl HostCall {
                 HostEffect::Sandbox,
                 &[CallNeed::InstallDependencies],
             ),
+            // The user's own setting names who is asked.
+            Self::Search(_) => ("web_search", HostEffect::Requests, &[]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
             Self::Spawn(_) => ("spawn_agent", HostEffect::Agent, &[CallNeed::SpawnAgent]),
             Self::Foreign(call) => (&call.name, HostEffect::Sandbox, &[CallNeed::RunInSandbox]),

@@ -55,6 +55,7 @@ pub use host_call::SpawnCall;
 pub use host_call::Task;
 pub use host_call::TaskChange;
 pub use host_call::TaskStatus;
+pub use host_call::WebSearch;
 pub use judge::Mode;
 pub use judge::Policy;
 pub use judge::Verdict;

@@ -17,6 +17,7 @@ use super::definitions::more_tools::Wrapped;
 use super::definitions::spawn_agent;
 use super::definitions::network_diagnostics;
 use super::definitions::web_fetch;
+use super::definitions::web_search;
 use super::foreign_formats;
 use super::foreign_tools::ForeignTool;
 use super::foreign_tools::ForeignTools;
@@ -31,7 +32,8 @@ use podbay_policy::FindTools;
 use podbay_policy::HostCall;
 
 /// Tools that are of no use without a network.
-const NETWORK_TOOLS: [&str; 3] = [
+const NETWORK_TOOLS: [&str; 4] = [
+    web_search::NAME,
     install_dependencies::NAME,
     web_fetch::NAME,
     network_diagnostics::NAME,
@@ -148,6 +150,14 @@ impl Catalogue {
             self.tools.append(&mut self.others);
             self.tools.retain(|tool| tool.name != more_tools::NAME);
         }
+        self
+    }
+
+    /// Takes out the search of the web, for which the user's settings name no engine.
+    #[must_use]
+    pub fn without_search(mut self) -> Self {
+        self.tools.retain(|tool| tool.name != web_search::NAME);
+        self.others.retain(|tool| tool.name != web_search::NAME);
         self
     }
 

@@ -100,6 +100,9 @@ impl Host<'_> {
                     Err(problem) => Rendered::said(Err(problem)),
                 }
             }
+            HostCall::Search(search) => {
+                Rendered::said(self.services.search_web(&search, cancel).await)
+            }
             HostCall::Foreign(call) => {
                 Rendered::said(self.services.call_foreign(call, cancel).await)
             }

@@ -96,6 +96,7 @@ use podbay_event::Memory;
 use podbay_event::PlanAnswer;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
+use podbay_policy::WebSearch;
 use podbay_wire as wire;
 use podbay_wire::Fault;
 use podbay_wire::Output;
@@ -163,6 +164,16 @@ pub trait Services: Send + Sync {
             ..Installed::default()
         });
         Box::pin(std::future::ready(planned))
+    }
+
+    /// Asks the user's search engine; both results are text for the model. The default has none.
+    fn search_web<'a>(
+        &'a self,
+        _search: &'a WebSearch,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<String, String>> {
+        let problem = "the user's settings name no search engine (`search.engine`)";
+        Box::pin(std::future::ready(Err(problem.to_owned())))
     }
 
     /// Saves a note that later sessions of the project are shown; both results are text for the

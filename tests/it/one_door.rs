@@ -39,9 +39,9 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("link", &["app/shell.rs"]),
 ];
 /// Modules whose `Cargo.toml` names no sandbox, and the one that sandboxes are of.
-const OTHER_ROOMS: [&str; 13] = [
+const OTHER_ROOMS: [&str; 15] = [
     "code", "config", "egress", "engine", "event", "guest", "llm", "mcp", "policy", "sandbox",
-    "session", "ui", "wire",
+    "search", "session", "ui", "web", "wire",
 ];
 
 /// A name that leads to the sandbox or to the host's own hands, and the only files of `src/` that

@@ -45,6 +45,7 @@ mod think;
 mod tree;
 mod update_config;
 pub(super) mod web_fetch;
+pub(super) mod web_search;
 mod write_file;
 
 pub(super) use task_list::MOST as MOST_TASKS;
@@ -97,6 +98,7 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         install_dependencies::tool(),
         web_fetch::tool(),
         network_diagnostics::tool(),
+        web_search::tool(),
     ]
 }
 

@@ -74,6 +74,7 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
         ),
         ("install_dependencies", json!({"ecosystems": ["npm"]})),
         ("web_fetch", json!({"url": "http://a.example/"})),
+        ("web_search", json!({"query": "words"})),
         (
             "network_diagnostics",
             json!({"action": "ping", "target": "a.example"}),
@@ -88,8 +89,12 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
 }
 
 /// Tools that need a network, which a sandbox has by its user's rules alone.
-pub(crate) const OF_THE_NETWORK: [&str; 3] =
-    ["install_dependencies", "web_fetch", "network_diagnostics"];
+pub(crate) const OF_THE_NETWORK: [&str; 4] = [
+    "install_dependencies",
+    "web_search",
+    "web_fetch",
+    "network_diagnostics",
+];
 
 async fn project(rules: policy::Options, mode: Mode) -> Hand {
     let hand = Hand::with(ToolSet::Full, mode, rules, None).await;
@@ -215,6 +220,7 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
         "get_process_output",
         "list_processes",
         "web_fetch",
+        "web_search",
         "network_diagnostics",
         "more_tools",
         "cd",
@@ -320,6 +326,7 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         "list_processes",
         "update_config",
         "web_fetch",
+        "web_search",
         "network_diagnostics",
         "more_tools",
         "spawn_agent",
@@ -868,6 +875,7 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
         ),
         ("install_dependencies", "InstallDependencies", "ecosystems"),
         ("web_fetch", "WebFetch fetch", "url max_length raw"),
+        ("web_search", "WebSearch", "query max_results"),
         (
             "network_diagnostics",
             "NetworkDiagnostics",

@@ -26,6 +26,7 @@ use podbay::event::ToolCall;
 use podbay::policy;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
+use podbay::policy::WebSearch;
 use podbay::tools;
 use podbay::tools::AgentAnswer;
 use podbay::tools::Asker;
@@ -296,6 +297,14 @@ impl Services for Nothing {
 
     fn save_memory(&self, memory: Memory) -> Result<String, String> {
         Ok(format!("saved as {}", memory.name))
+    }
+
+    fn search_web<'a>(
+        &'a self,
+        search: &'a WebSearch,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<String, String>> {
+        Box::pin(std::future::ready(Ok(format!("found {}", search.query))))
     }
 
     fn plan_install(&self, ecosystems: &[String]) -> Result<String, String> {

@@ -1,5 +1,6 @@
 //! What the host serves itself, and the session's surroundings.
 
+use super::all::OF_THE_NETWORK;
 use super::*;
 
 #[tokio::test]
@@ -755,5 +756,24 @@ fn without_memory_there_is_no_tool_for_it() {
         assert!(with.find("memory_save").is_some());
         let without = with.without_memory();
         assert!(without.find("memory_save").is_none() && without.find("MemorySave").is_none());
+    }
+}
+
+/// What needs a network, or a setting, is told to no model without.
+#[test]
+fn offline_or_without_an_engine_the_tools_for_that_are_not_there() {
+    for set in [ToolSet::Small, ToolSet::Standard, ToolSet::Full] {
+        let options = tools::Options {
+            set,
+            ..tools::Options::default()
+        };
+        let has = |catalogue: &Catalogue, name: &str| catalogue.find(name).is_some();
+        let all = Catalogue::new(&options);
+        assert!(OF_THE_NETWORK.iter().all(|name| has(&all, name)));
+        let without = all.without_search();
+        assert!(!has(&without, "web_search") && has(&without, "web_fetch"));
+        let offline = Catalogue::new(&options).offline();
+        assert!(!OF_THE_NETWORK.iter().any(|name| has(&offline, name)));
+        assert!(has(&offline, "bash"));
     }
 }
