@@ -41,6 +41,12 @@ pub(super) fn hint(status: CallStatus, tool: &str, set: ToolSet) -> Option<&'sta
             (tool, _) if tool.starts_with("git_") => {
                 "to continue, ask for less at once, such as one file or folder, or run git with bash, where you can ask for more time"
             }
+            ("network_diagnostics", _) => {
+                "to continue, ask for more time, or take it that the host does not answer"
+            }
+            ("web_fetch", _) => {
+                "the server is too slow: continue without the page, or try it once more later"
+            }
             _ => "to continue, ask for less at once, such as one file or folder",
         }),
         CallStatus::Cancelled => {

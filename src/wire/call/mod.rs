@@ -248,7 +248,7 @@ mod tests {
         r#"{"type":"processes","about":"output","id":1,"tail_lines":1}"#,
         r#"{"type":"processes","about":"stop","id":1,"grace_ms":1}"#,
         r#"{"type":"web","request":{"request":"fetch","url":"http://a.example/","host":"a.example","max_length":1,"raw":false},"timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1}"#,
-        r#"{"type":"web","request":{"request":"diagnose","action":"ping","target":"a"},"timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1}"#,
+        r#"{"type":"web","request":{"request":"diagnose","action":"ping","target":"a.example"},"timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1}"#,
         r#"{"type":"bash","command":"x","working_directory":"a","timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1,"background":false}"#,
         r#"{"type":"exec","argv":["x"],"working_directory":"a","terminal":null,"timeout_ms":null,"grace_ms":1}"#,
         r#"{"type":"hook","command":"x","input":"","environment":[],"timeout_ms":1,"grace_ms":1,"output_bytes":1}"#,
