@@ -119,7 +119,7 @@ pub(super) enum HostEffect {
 
 /// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
 /// artifacts, is a tool of the sandbox.
-pub const HOST_TOOLS: [&str; 10] = [
+pub const HOST_TOOLS: [&str; 11] = [
     "think",
     "task_list",
     "ask_user",

@@ -70,7 +70,8 @@ impl Sandbox {
             });
         };
         debug_assert_eq!(plan.mode, NetworkMode::Allowlist);
-        self.inner.turn.has_begun(cancel).await;
+        self.inner.turn.may_change(cancel).await;
+        self.record_git(cancel).await;
         self.inner.base.is_kept(cancel).await?;
         self.inner
             .has_run

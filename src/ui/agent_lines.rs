@@ -10,7 +10,7 @@ use podbay_event::SessionId;
 
 use super::Paint;
 use super::call;
-use super::plain::limit_word;
+use super::note::limit_word;
 use super::text;
 
 /// Lines of what an agent says between two calls.

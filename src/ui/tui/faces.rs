@@ -80,6 +80,11 @@ recorded! {
         task: None,
     } => Fact::Data("the face knows where it was opened");
     SessionForked { from: "mnabcdefghjk".parse().expect("an id") } => Fact::Data("of a log");
+    SessionSpawned {
+        parent: "mnabcdefghjk".parse().expect("an id"),
+        call: text("c1"),
+        agent: text("explore"),
+    } => Fact::Data("of a log");
     SessionRewound { turns: 1 } => Fact::Data("of a log");
     SessionResumed { podbay: text("0.1.0"), mode: text("ask"), task: None }
         => Fact::Data("the screen shows what was said before instead");
@@ -229,6 +234,31 @@ recorded! {
         waited: false,
     } => Fact::Everywhere("fact-branch");
     Warning { message: text("fact-warning") } => Fact::Everywhere("fact-warning");
+    AgentStarted {
+        call: text("c9"),
+        session: "mnabcdefghjk".parse().expect("an id"),
+        agent: text("explore"),
+        description: text("look"),
+    } => Fact::Data("shown in the panel of its call, which has frames of its own");
+    AgentEvent {
+        call: text("c9"),
+        session: "mnabcdefghjk".parse().expect("an id"),
+        agent: text("explore"),
+        event: Box::new(Event::now(Kind::ModelAsked)),
+    } => Fact::Data("shown in the panel of its call, which has frames of its own");
+    AgentFinished {
+        call: text("c9"),
+        session: "mnabcdefghjk".parse().expect("an id"),
+        agent: text("explore"),
+        status: RunStatus::Completed,
+        limit: None,
+        verdict: None,
+        turns: 1,
+        tool_calls: 0,
+        usage: USAGE,
+        error: None,
+        duration_ms: 5,
+    } => Fact::Data("shown in the panel of its call, which has frames of its own");
     TaskEnded {
         0: TaskEnd { status: RunStatus::Completed, response: String::new(), denied: Vec::new() }
     } => Fact::Data("the sum says it");
