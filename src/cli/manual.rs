@@ -291,11 +291,11 @@ pub(super) const PAGES: &[Page] = &[
                that sandbox. A process of Podbay in the background holds it and keeps up to 16 MiB of its output, both streams in one. Jobs that \
                have ended are remembered for a week.",
         examples: &[
-            (
-                "Start a server, and see what it prints:",
-                "id=$(podbay sh --detach -- make serve) && podbay jobs logs -f $id",
-            ),
             ("What is there:", "podbay jobs list"),
+            (
+                "What one prints, until it ends:",
+                "podbay jobs logs -f k3f2",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -311,13 +311,19 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "jobs logs",
         text: "Prints the output of a job as the command wrote it.",
-        examples: &[("Until it ends:", "podbay jobs logs --follow k3f2")],
+        examples: &[
+            ("What it has printed so far:", "podbay jobs logs k3f2"),
+            ("Until it ends:", "podbay jobs logs --follow k3f2"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "jobs stop",
         text: "Sends the command TERM, and KILL after `sandbox.grace`, with all that it started; prints how it ended.",
-        examples: &[("By the beginning of its id:", "podbay jobs stop k3f2")],
+        examples: &[
+            ("By its id:", "podbay jobs stop k3f2a9d0c4e8b716"),
+            ("By the beginning of its id:", "podbay jobs stop k3f2"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -541,7 +547,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "agents",
         text: "The model may give parts of a task to agents with conversations of their own. Each has a type, which says what it may use. A file \
                NAME.md in ~/.config/podbay/agents, or in .podbay/agents of a project, is another type. docs/guides/agents.md says more.",
-        examples: &[("The types that there are here:", "podbay agents list")],
+        examples: &[
+            ("The types that there are here:", "podbay agents list"),
+            ("For a script:", "podbay agents list --json"),
+        ],
         codes: Codes::Shared,
     },
     Page {

@@ -14,6 +14,7 @@ const READERS: &[(&str, usize, &str)] = &[
         1,
         "how old a session's file is, which is dated by it; at worst one is kept longer, or goes earlier, within its count",
     ),
+    ("app/job.rs", 1, "when a detached command ended, to be read"),
     (
         "engine/events.rs",
         2,
@@ -74,6 +75,11 @@ const READERS: &[(&str, usize, &str)] = &[
         "session/command_record.rs",
         3,
         "when a command began, tried a host and ended, to be read",
+    ),
+    (
+        "session/job.rs",
+        2,
+        "when a detached command began; at worst the record of one that has ended is forgotten too early",
     ),
     (
         "session/memory.rs",

@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_file_is_an_agent_and_names_of_tools_are_understood() {
-        let text = "---\nname: test-writer\ndescription: Writes tests: all kinds\ntools: Read, Grep, git_*, WebFetch\nmodel: big\nturns: 12\n---\n\nWrite tests.\n";
+        let text = "---\nname: test-writer\ndescription: Writes tests: all kinds\ntools: Read, Grep, git_*, Telepathy\nmodel: big\nturns: 12\n---\n\nWrite tests.\n";
         let (parsed, warnings) = read(text, AgentSource::User);
         let agent = parsed.expect("an agent");
         assert_eq!(agent.name, "test-writer");
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(agent.prompt, "Write tests.");
         assert_eq!(
             warnings,
-            ["the agent test-writer: there is no tool `WebFetch`"]
+            ["the agent test-writer: there is no tool `Telepathy`"]
         );
         // A project chooses no model, and fewer requests.
         let (parsed, warnings) = read(text, AgentSource::Project);

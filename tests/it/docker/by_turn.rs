@@ -10,6 +10,7 @@ use super::git;
 use super::review::review;
 use super::review::volumes;
 use super::test_box::TestBox;
+use super::test_box::processes;
 use crate::support::ScriptedModel;
 use crate::support::test_env::run;
 use crate::support::test_env::within;
@@ -18,6 +19,21 @@ fn say(talk: &mut Talk, message: &str, sees: &str) -> String {
     talk.sees("> ");
     talk.types(&format!("{message}\n"));
     talk.sees(sees)
+}
+
+/// The same; waits until a script of the project runs, which a terminal without a moving line does not
+/// show.
+fn say_running(env: &TestBox, talk: &mut Talk, message: &str, script: &str) {
+    talk.sees("> ");
+    talk.types(&format!("{message}\n"));
+    let runs = || {
+        let boxes = env.running_boxes();
+        boxes.iter().any(|id| processes(id).contains(script))
+    };
+    assert!(
+        within(Duration::from_secs(30), runs),
+        "{script} does not run"
+    );
 }
 
 /// Says that everything a command asks for is allowed.
@@ -158,7 +174,7 @@ fn a_turn_that_is_broken_off_is_kept_or_dropped() {
     );
     env.write("two.sh", "cat a.txt; ls; echo three >> a.txt; sleep 100\n");
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
-    say(&mut talk, "work", "sh one.sh");
+    say_running(&env, &mut talk, "work", "sh one.sh");
     std::thread::sleep(Duration::from_secs(1));
     talk.types("\u{3}");
     talk.sees("3 changes so far: [k]eep or [d]rop? ");
@@ -168,7 +184,7 @@ fn a_turn_that_is_broken_off_is_kept_or_dropped() {
         (env.read("a.txt").as_str(), env.path("made.txt").exists()),
         ("one\n", false)
     );
-    say(&mut talk, "again", "sh two.sh");
+    say_running(&env, &mut talk, "again", "sh two.sh");
     std::thread::sleep(Duration::from_secs(1));
     talk.types("\u{3}");
     talk.sees("1 change so far: [k]eep or [d]rop? ");
@@ -196,7 +212,7 @@ fn a_turn_whose_chat_was_killed_waits_and_is_offered_by_the_next() {
     env.write("more.sh", "echo three >> a.txt; touch begun; sleep 100\n");
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     say(&mut talk, "work", "1 file, +1 −0");
-    say(&mut talk, "more", "sh more.sh");
+    say_running(&env, &mut talk, "more", "sh more.sh");
     std::thread::sleep(Duration::from_secs(1));
     talk.kill();
     env.assert_no_container();
@@ -273,7 +289,7 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
         "echo run > .envrc; echo 2 > a.txt; echo made > made.txt; sleep 3\n",
     );
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
-    say(&mut talk, "work", "sh work.sh");
+    say_running(&env, &mut talk, "work", "sh work.sh");
     std::thread::sleep(Duration::from_secs(1));
     env.write("a.txt", "the user's\n");
     talk.sees("1 file, +1 −0");
@@ -355,7 +371,7 @@ fn commits_that_cannot_come_are_pending_when_the_chat_has_ended() {
         .says("First.")
         .start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
-    say(&mut talk, "work", "sh work.sh");
+    say_running(&env, &mut talk, "work", "sh work.sh");
     // The branch moves under it.
     git::git(&env, &["commit", "-q", "--allow-empty", "-m", "person"]);
     talk.sees("First.");

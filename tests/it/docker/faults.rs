@@ -389,6 +389,8 @@ fn a_guest_that_joins_a_box_has_no_more_rights_than_it() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new().start_blocking();
     up(&env, &model, &[]);
+    // PID 1 would fork it, with its own rights.
+    env.join_by_engine();
     let shell = start(
         env.here(&[
             "sh",

@@ -1,5 +1,7 @@
 //! Every setting of every container of ours, as the engine says it has them.
 
+use std::path::PathBuf;
+
 use nix::sys::signal::Signal;
 use podbay::sandbox::MASKED_PATHS;
 use podbay::sandbox::READONLY_PATHS;
@@ -171,11 +173,7 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
             "BindOptions": {"Propagation": "rslave", "NonRecursive": true},
         })
     };
-    check_settings(
-        container,
-        of_a_box(json!({
-            "AutoRemove": true,
-            "Mounts": [
+    let mut all = json!([
                 {
                     "Type": "bind", "Source": env.project(), "Target": "/workspace",
                     "BindOptions": {"Propagation": "rprivate", "NonRecursive": true},
@@ -189,7 +187,20 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
                 scratch("/home/agent"),
                 list("passwd"),
                 list("group"),
-            ],
+    ]);
+    // Where controllers of the sandbox of `podbay up` wait.
+    let sockets = (!is_attached).then(|| sockets(env));
+    if let Some(source) = &sockets {
+        all.as_array_mut().expect("a list").push(json!({
+            "Type": "bind", "Source": source, "Target": "/run/podbay/controllers", "ReadOnly": true,
+            "BindOptions": {"Propagation": "rprivate", "NonRecursive": true},
+        }));
+    }
+    check_settings(
+        container,
+        of_a_box(json!({
+            "AutoRemove": true,
+            "Mounts": all,
             "ReadonlyPaths": readonly,
             "SecurityOpt": ["no-new-privileges:true", format!("seccomp={SECCOMP_OF_COMMANDS}")],
             "Tmpfs": {
@@ -222,10 +233,14 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
         ("/tmp", true),
         ("/workspace", true),
     ];
-    assert_eq!(
-        mounts,
-        expected.map(|(path, writable)| (path.to_owned(), writable))
-    );
+    let more = sockets.map(|_| ("/run/podbay/controllers", false));
+    let mut expected: Vec<_> = expected.into_iter().chain(more).collect();
+    expected.sort_unstable();
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(path, writable)| (path.to_owned(), writable))
+        .collect();
+    assert_eq!(mounts, expected);
     // The engine sets nothing up in its network, not even what it calls `none`.
     assert_eq!(without_empty(container["NetworkSettings"].clone()), None);
     assert_eq!(container["Config"]["NetworkDisabled"], true);
@@ -275,6 +290,15 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
     assert_eq!(config["Env"], json!(environment));
 }
 
+/// Returns the only folder for sockets of controllers.
+fn sockets(env: &TestBox) -> PathBuf {
+    let folders = std::fs::read_dir(env.state().join("joins")).expect("listed");
+    let mut paths = folders.map(|entry| entry.expect("listed").path());
+    let path = paths.next().expect("one for the sandbox");
+    assert_eq!(paths.next(), None);
+    path
+}
+
 /// Checks the container that the guest's volume is filled through, which is seen on its way only.
 #[track_caller]
 pub(super) fn check_filler(container: &Value, volume: &str) {
@@ -317,7 +341,15 @@ fn inspect_shows_every_setting_of_the_box() {
     check_box(
         &env,
         &container,
-        &["/run/podbay/bin/podbay", "guest", "init", "--lease", "1800"],
+        &[
+            "/run/podbay/bin/podbay",
+            "guest",
+            "init",
+            "--lease",
+            "1800",
+            "--sockets",
+            "/run/podbay/controllers",
+        ],
         false,
     );
     assert_eq!(

@@ -54,6 +54,7 @@ fn tried(name: &str) -> Option<Tried> {
         "model" => same("", "scripted answers; /model NAME"),
         "tools" => same("", "read_file"),
         "mcp" => same("", "This session has no MCP servers"),
+        "agents" => same("", "general-purpose"),
         "think" => each("", "`ui.show_thinking = true`", "thinking, "),
         "context" => same("", "] about "),
         "compact" => same("", "made room: a summary replaces"),

@@ -15,7 +15,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 
 /// The keys of the result that scripts depend on, in their order.
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "status",
     "exit_code",
     "session",
@@ -34,6 +34,7 @@ const KEYS: [&str; 22] = [
     "commits",
     "network",
     "plan",
+    "agents",
     "denied",
     "warnings",
     "error",

@@ -58,6 +58,11 @@ impl TestBox {
         self.listed(true, runs_commands)
     }
 
+    /// Returns the ids of those in which commands run now.
+    pub(super) fn running_boxes(&self) -> Vec<String> {
+        self.listed(false, runs_commands)
+    }
+
     /// Has controllers join the sandboxes of `podbay up` by the engine from now on: there is no folder
     /// for their sockets.
     pub(super) fn join_by_engine(&self) {
@@ -182,6 +187,16 @@ impl Drop for TestBox {
 pub(super) fn build_image(env: &TestEnv, name: &str) -> Done {
     start(&mut env.podbay(&["images", "build", "--install", name]))
         .wait_within(Duration::from_mins(15))
+}
+
+/// Returns the command lines of what runs in a container; nothing once that is gone.
+pub(super) fn processes(container: &str) -> String {
+    let mut command = Command::new("docker");
+    let listed = command.args(["top", container, "-eo", "pid,args"]).output();
+    listed.map_or_else(
+        |_| String::new(),
+        |listed| String::from_utf8_lossy(&listed.stdout).into_owned(),
+    )
 }
 
 /// Runs the engine's own command line and returns what it prints.
