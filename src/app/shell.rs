@@ -41,7 +41,7 @@ pub(super) const ENDING: Duration = Duration::from_secs(5);
 const TELLING: Duration = Duration::from_secs(1);
 
 /// How long the end of a command waits for that: it is told with the next one.
-pub(super) const LAST_WORDS: Duration = Duration::from_millis(10);
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(1);
 
 /// The exit code of a command that ran too long.
 const TIMED_OUT: u8 = 124;

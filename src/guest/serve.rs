@@ -32,6 +32,7 @@ use super::mounts;
 use super::session::Session;
 use super::session::Setup;
 use super::shell::Shell;
+use super::unix::lower_priority;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::CallId;
@@ -176,6 +177,8 @@ fn search_beside(
 ) {
     // It ends with this process, which waits for no thread.
     std::thread::spawn(move || {
+        // Commands have it too, and are waited for.
+        lower_priority();
         if let Ok(found) = find::find(&workspace, &order, &covered) {
             let _ = outgoing.send(ToHost::Found(found));
         }

@@ -59,6 +59,14 @@ pub(super) fn fork_single_threaded() -> io::Result<Fork> {
     }
 }
 
+/// Gives the calling thread the least priority, which is that of commands; a refusal is ignored.
+#[expect(unsafe_code, reason = "raw setpriority")]
+pub(super) fn lower_priority() {
+    const LEAST: libc::c_int = 19;
+    // SAFETY: takes plain numbers; on Linux 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEAST) };
+}
+
 /// Reaps one ended child, without waiting.
 ///
 /// nix's form fails for a child that a real-time signal killed, which any command can arrange. A
