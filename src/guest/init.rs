@@ -80,11 +80,9 @@ pub(super) fn run(
         if !orphans().is_empty() {
             kill_trees(orphans);
         }
-        let connected = sockets.as_mut().map(ControllerSockets::connect_new);
+        let room = MAX_SERVING.saturating_sub(serving.len());
+        let connected = sockets.as_mut().map(|sockets| sockets.connect_new(room));
         for connection in connected.unwrap_or_default() {
-            if serving.len() >= MAX_SERVING {
-                break;
-            }
             match fork_single_threaded()? {
                 Fork::Parent(pid) => {
                     serving.insert(pid);
