@@ -272,12 +272,13 @@ impl Talk {
     ) -> Next {
         loop {
             interrupt.idle();
-            let typed = match self.first.take() {
-                Some(first) => {
-                    face.begin_with(&first);
-                    Typed::Line(first)
-                }
-                None => face.message(interrupt).await,
+            let typed = if let Some(first) = self.first.take() {
+                face.begin_with(&first);
+                Typed::Line(first)
+            } else {
+                let has_plan_mode = !app::is_attached(&setup.config);
+                face.next_mode(chat.mode().as_str(), chat.is_planning(), has_plan_mode);
+                face.message(interrupt).await
             };
             let message = match typed {
                 Typed::Line(line) => line,

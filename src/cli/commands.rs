@@ -84,11 +84,7 @@ pub(super) fn facts(place: &Place) -> Facts {
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
-    let network = match place.config.network.mode() {
-        NetworkMode::None => "no network",
-        NetworkMode::Allowlist => "allowed hosts",
-        NetworkMode::Open => "open network",
-    };
+    let network = network_words(&place.config);
     Facts {
         project,
         mode: place.mode.as_str().to_owned(),
@@ -96,6 +92,14 @@ pub(super) fn facts(place: &Place) -> Facts {
         limits: format!("{} cores, {}, {network}", sandbox.cpus, sandbox.memory),
         branch: None,
         has_plan_mode: !app::is_attached(&place.config),
+    }
+}
+
+fn network_words(config: &config::Config) -> &'static str {
+    match config.network.mode() {
+        NetworkMode::None => "no network",
+        NetworkMode::Allowlist => "allowed hosts",
+        NetworkMode::Open => "open network",
     }
 }
 
@@ -204,7 +208,7 @@ pub(super) async fn other(
 fn status(chat: &Chat, setup: &Setup) -> String {
     let sandbox = &setup.config.sandbox;
     format!(
-        "session  {}\nmodel    {}\nmode     {}{}\nsandbox  {} cores, {}, {} processes, no network\n",
+        "session  {}\nmodel    {}\nmode     {}{}\nsandbox  {} cores, {}, {} processes, {}\n",
         chat.session(),
         chat.model(),
         chat.mode().as_str(),
@@ -216,6 +220,7 @@ fn status(chat: &Chat, setup: &Setup) -> String {
         sandbox.cpus,
         sandbox.memory,
         sandbox.pids,
+        network_words(&setup.config),
     )
 }
 

@@ -227,6 +227,17 @@ impl Face {
         }
     }
 
+    /// Says what the key for the next mode begins at; the screen knows it from the events.
+    pub(super) fn next_mode(&mut self, mode: &str, is_planning: bool, has_plan_mode: bool) {
+        if let Self::Lines {
+            editor: Some(editor),
+            ..
+        } = self
+        {
+            editor.next_mode(tui::next_mode(mode, is_planning, has_plan_mode));
+        }
+    }
+
     /// Waits for the next message.
     pub(super) async fn message(&mut self, interrupt: &Interrupt) -> Typed {
         match self {

@@ -2,6 +2,7 @@
 //! messages of several lines.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io;
 use std::io::Write;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::time::Instant;
 use reedline::ColumnarMenu;
 use reedline::Completer;
 use reedline::CompletionResult;
+use reedline::EditCommand;
 use reedline::EditMode;
 use reedline::Emacs;
 use reedline::FileBackedHistory;
@@ -44,6 +46,7 @@ use tokio_util::sync::CancellationToken;
 use super::Keys;
 use super::Paint;
 use super::Typed;
+use super::edit_text;
 use super::tui::completions;
 use podbay_event::is_hidden;
 
@@ -54,6 +57,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// How soon a second Ctrl-C leaves.
 const TWICE: Duration = Duration::from_secs(2);
 const MENU: &str = "completions";
+/// What the keys say that are no keys of the editor.
+const NEXT_MODE: &str = "next mode";
+const OPEN_EDITOR: &str = "open editor";
 
 /// What can be completed besides the chat's own commands.
 #[derive(Default)]
@@ -69,6 +75,10 @@ pub struct LineEditor {
     stop: Arc<AtomicBool>,
     offered: Arc<Mutex<Offered>>,
     pressed: Option<Instant>,
+    /// The commands that Shift-Tab stands for.
+    next_mode: Vec<&'static str>,
+    /// Commands of a key that were not taken yet.
+    waiting: VecDeque<&'static str>,
 }
 
 impl LineEditor {
@@ -77,10 +87,10 @@ impl LineEditor {
         let stop = Arc::new(AtomicBool::new(false));
         let offered = Arc::new(Mutex::new(Offered::default()));
         let mode: Box<dyn EditMode> = match keys {
-            Keys::Emacs => Box::new(Emacs::new(with_tab(reedline::default_emacs_keybindings()))),
+            Keys::Emacs => Box::new(Emacs::new(with_keys(reedline::default_emacs_keybindings()))),
             Keys::Vi => Box::new(Vi::new(
-                with_tab(reedline::default_vi_insert_keybindings()),
-                reedline::default_vi_normal_keybindings(),
+                with_keys(reedline::default_vi_insert_keybindings()),
+                with_keys(reedline::default_vi_normal_keybindings()),
                 reedline::default_vi_visual_keybindings(),
             )),
         };
@@ -106,7 +116,14 @@ impl LineEditor {
             stop,
             offered,
             pressed: None,
+            next_mode: Vec::new(),
+            waiting: VecDeque::new(),
         }
+    }
+
+    /// Says which commands Shift-Tab stands for until the next message.
+    pub fn next_mode(&mut self, commands: Vec<&'static str>) {
+        self.next_mode = commands;
     }
 
     /// Names the project's files, and commands of the user's own, for completion.
@@ -124,6 +141,9 @@ impl LineEditor {
 
     /// Waits for a message; `None`: the terminal is none for an editor.
     pub async fn message(&mut self, cancel: &CancellationToken) -> Option<Typed> {
+        if let Some(command) = self.waiting.pop_front() {
+            return Some(Typed::Line(command.to_owned()));
+        }
         loop {
             let mut engine = self.engine().take()?;
             let mut reading = tokio::task::spawn_blocking(move || {
@@ -138,10 +158,24 @@ impl LineEditor {
                 }
             };
             self.stop.store(false, Ordering::Relaxed);
-            let (engine, read) = done.ok()?;
+            let (mut engine, read) = done.ok()?;
             let read = read.ok()?;
+            if matches!(&read, Signal::HostCommand(key) if key == OPEN_EDITOR) {
+                engine = tokio::task::spawn_blocking(move || edited(engine))
+                    .await
+                    .ok()?;
+            }
             *self.engine() = Some(engine);
             match read {
+                // What is typed so far stays, for the message after it.
+                Signal::HostCommand(key) if key == NEXT_MODE => {
+                    // What the command says stands below what is typed.
+                    let _ = writeln!(io::stderr());
+                    self.waiting.extend(self.next_mode.drain(..));
+                    if let Some(command) = self.waiting.pop_front() {
+                        return Some(Typed::Line(command.to_owned()));
+                    }
+                }
                 Signal::Success(message) => {
                     self.pressed = None;
                     return Some(Typed::Line(message.replace("\\\n", "\n")));
@@ -162,8 +196,36 @@ impl LineEditor {
     }
 }
 
-/// Has Tab show what can be completed, and then go from one to the next.
-fn with_tab(mut keys: Keybindings) -> Keybindings {
+/// Has the user edit what is typed so far in an editor of their own.
+fn edited(mut engine: Reedline) -> Reedline {
+    match edit_text(engine.current_buffer_contents(), ".md") {
+        Ok(text) => engine.run_edit_commands(&[
+            EditCommand::Clear,
+            EditCommand::InsertString(text.trim_end().to_owned()),
+        ]),
+        Err(why) => {
+            let _ = writeln!(io::stderr(), "{why}");
+        }
+    }
+    engine
+}
+
+/// Has Tab show what can be completed, and then go from one to the next; Ctrl-G and Shift-Tab do
+/// what they do on the screen.
+fn with_keys(mut keys: Keybindings) -> Keybindings {
+    keys.add_binding(
+        KeyModifiers::CONTROL,
+        KeyCode::Char('g'),
+        ReedlineEvent::ExecuteHostCommand(OPEN_EDITOR.to_owned()),
+    );
+    // Terminals name the key either way.
+    for modifiers in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
+        keys.add_binding(
+            modifiers,
+            KeyCode::BackTab,
+            ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned()),
+        );
+    }
     keys.add_binding(
         KeyModifiers::NONE,
         KeyCode::Tab,

@@ -288,19 +288,13 @@ impl Screen {
             self.say("the mode changes between turns", now);
             return Vec::new();
         }
-        if self.status.is_planning {
-            if self.status.facts.mode != "ask" {
-                self.queue.push_back("/mode ask".to_owned());
-            }
-            return self.submit_first("/plan off", now);
-        }
-        let next = match self.status.facts.mode.as_str() {
-            "auto" if self.status.facts.has_plan_mode => "/plan on",
-            "auto" => "/mode ask",
-            "ask" if !self.status.facts.has_plan_mode => "/mode deny",
-            _ => "/mode auto",
+        let facts = &self.status.facts;
+        let commands = next_mode(&facts.mode, self.status.is_planning, facts.has_plan_mode);
+        let Some((first, rest)) = commands.split_first() else {
+            return Vec::new();
         };
-        self.submit(next.to_owned(), now)
+        self.queue.extend(rest.iter().map(|&more| more.to_owned()));
+        self.submit_first(first, now)
     }
 
     fn search_key(&mut self, key: KeyEvent, now: Instant) -> Vec<Effect> {
@@ -325,5 +319,18 @@ impl Screen {
             }
         }
         Vec::new()
+    }
+}
+
+/// Returns the commands that Shift-Tab stands for: from auto to plan mode, from there to ask, and
+/// back. Where there is no plan mode, deny has its place.
+pub fn next_mode(mode: &str, is_planning: bool, has_plan_mode: bool) -> Vec<&'static str> {
+    match mode {
+        "ask" if is_planning => vec!["/plan off"],
+        _ if is_planning => vec!["/plan off", "/mode ask"],
+        "auto" if has_plan_mode => vec!["/plan on"],
+        "auto" => vec!["/mode ask"],
+        "ask" if !has_plan_mode => vec!["/mode deny"],
+        _ => vec!["/mode auto"],
     }
 }

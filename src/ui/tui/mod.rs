@@ -37,6 +37,7 @@ mod page_frames;
 
 pub use handle::OnCommand;
 pub use handle::Tui;
+pub use keys::next_mode;
 pub use modal::CANCELLED;
 pub(crate) use popup::completions;
 pub use review::ReviewChoice;

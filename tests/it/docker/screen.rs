@@ -170,6 +170,45 @@ fn a_chat_in_lines_has_an_editor_with_history_completion_and_pastes() {
 }
 
 #[test]
+fn a_chat_in_lines_has_the_keys_for_an_editor_and_the_next_mode() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().says("Read.").start_blocking();
+    let mut command = env.here(&["chat", "--endpoint", &model.endpoint()]);
+    command
+        .args([
+            "--model",
+            "scripted",
+            "--mode",
+            "auto",
+            "--classic",
+            "--network",
+            "open",
+        ])
+        .env("VISUAL", r#"more() { echo " and more" >> "$1"; }; more"#);
+    let mut screen = Screen::start(&command);
+    screen.sees("> ");
+    screen.types("half");
+    screen.sees("half");
+    screen.types("\x1b[Z");
+    screen.sees("plan mode is on");
+    screen.types("\x1b[Z");
+    screen.sees("mode ask from here on");
+    // What was typed before is there still.
+    screen.types("\x07");
+    screen.sees("half and more");
+    screen.types("\r");
+    screen.sees("Read.");
+    let requests = model.requests();
+    let told = requests.last().expect("a request")["messages"].to_string();
+    assert!(told.contains("half and more"), "{told}");
+    screen.types("/status\r");
+    screen.sees("processes, open network");
+    screen.types("\x04");
+    assert_eq!(screen.ends().0, 0);
+    env.assert_no_container();
+}
+
+#[test]
 fn a_review_on_a_screen_applies_the_hunks_that_were_taken() {
     let Some(env) = TestBox::new() else { return };
     let lines = |change: &[usize]| -> String {
