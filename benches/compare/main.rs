@@ -4,7 +4,7 @@
 //! command, `python3` and `rg` for the peers, and the images `podbay/workspace` and
 //! `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick`
 //! does so with few rounds; names of groups (`wall`, `cold`, `starts`, `many`, `search`, `patch`,
-//! `turn`, `kept`, `model`) measure those alone and print them.
+//! `turn`, `turn-end`, `kept`, `model`) measure those alone and print them.
 
 #![expect(
     clippy::disallowed_methods,
@@ -33,6 +33,7 @@ mod search;
 mod starts;
 mod table;
 mod turn;
+mod turn_end;
 mod wall;
 mod warm;
 
@@ -45,8 +46,8 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 9] = [
-    "wall", "cold", "starts", "many", "search", "patch", "turn", "kept", "model",
+const GROUPS: [&str; 10] = [
+    "wall", "cold", "starts", "many", "search", "patch", "turn", "turn-end", "kept", "model",
 ];
 
 fn main() -> ExitCode {
@@ -131,6 +132,9 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     }
     if wanted("turn") {
         turn::rows(&place, &mut table, rounds(100))?;
+    }
+    if wanted("turn-end") {
+        turn_end::rows(&runtime, &place, &mut table, rounds(15))?;
     }
     if wanted("kept") {
         kept::rows(&runtime, &place, &mut table, rounds(15))?;

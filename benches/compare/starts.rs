@@ -94,7 +94,7 @@ fn runs(place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
     Ok(())
 }
 
-fn docker_run(mounted: &str) -> Outcome<()> {
+pub(super) fn docker_run(mounted: &str) -> Outcome<()> {
     let image = podbay::sandbox::DEFAULT_IMAGE;
     let words = ["run", "--rm", "--network", "none", "-v", mounted, image];
     run("docker", &[&words[..], &["true"]].concat())

@@ -49,6 +49,8 @@ pub(super) enum Session<'a> {
     Live(&'a SessionId),
     /// Changes are pending.
     HeldBack(&'a SessionId),
+    /// Changes go into the project at the end of each turn.
+    ByTurn(&'a SessionId),
 }
 
 impl Warm {
@@ -84,10 +86,12 @@ impl Warm {
         let (spec, id) = match session {
             Session::None => (spec, None),
             Session::Live(id) => (spec, Some(id)),
-            Session::HeldBack(id) => (
-                sandbox::hold_back(&engine, &spec, &box_options, id, false, &cancel).await?,
-                Some(id),
-            ),
+            Session::HeldBack(id) | Session::ByTurn(id) => {
+                let by_turn = matches!(session, Session::ByTurn(_));
+                let held =
+                    sandbox::hold_back(&engine, &spec, &box_options, id, by_turn, &cancel).await?;
+                (held, Some(id))
+            }
         };
         let labels = Labels {
             instance: Some(InstanceId::random()),
@@ -110,6 +114,7 @@ impl Warm {
             Session::None => {}
             Session::Live(id) => sandbox.begin_turn(id.as_str(), 1, "bench"),
             Session::HeldBack(_) => sandbox.begin_review("bench", true, &cancel),
+            Session::ByTurn(_) => sandbox.begin_view("bench"),
         }
         let (container, guest) = sandbox.describe().await.ok_or("the sandbox has ended")?;
         let container = container.ok_or("a sandbox of ours has a container")?;
