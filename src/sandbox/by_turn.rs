@@ -523,9 +523,8 @@ impl Sandbox {
         // What is in memory goes with the last container that has it.
         let before = state.running.take();
         let renewed = self.make_view(made, &spec, &next, cancel).await;
-        if let Some(before) = before {
+        if let Some(before) = &before {
             before.link.close();
-            discard(&made.engine, &before).await;
         }
         match renewed {
             Ok(running) => {
@@ -546,9 +545,17 @@ impl Sandbox {
         drop(state);
         // Where there was no new one the session continues in the old one.
         let is_given_up = is_new && made.newest().review.as_ref() != Some(&old);
-        if is_given_up && let Err(error) = remove_view(&made.engine, &old, cancel).await {
-            tracing::debug!(%error, "a copy that was worked on is left");
-        }
+        // The next call does not wait for this.
+        let engine = made.engine.clone();
+        self.inner.removals.spawn(async move {
+            if let Some(before) = before {
+                discard(&engine, &before).await;
+            }
+            let cancel = CancellationToken::new();
+            if is_given_up && let Err(error) = remove_view(&engine, &old, &cancel).await {
+                tracing::debug!(%error, "a copy that was worked on is left");
+            }
+        });
     }
 
     async fn make_view(

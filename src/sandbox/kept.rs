@@ -11,6 +11,7 @@ use async_recursion::async_recursion as boxed;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::CacheMount;
 use super::Error;
@@ -75,6 +76,8 @@ pub(super) struct Inner {
     pub(super) is_unrecorded: AtomicBool,
     /// Whether a call was made that may change something: before that, nothing has run in any sandbox.
     pub(super) has_run: AtomicBool,
+    /// Removals of what the next sandbox of a session has taken the place of.
+    pub(super) removals: TaskTracker,
     pub(super) state: Arc<Mutex<State>>,
 }
 
@@ -516,6 +519,8 @@ impl Sandbox {
         if let Some(running) = ending {
             self.inner.remove(&running).await;
         }
+        drop(state);
+        self.inner.removals.wait().await;
     }
 
     /// Returns the session's way to chosen hosts, where it may have one.

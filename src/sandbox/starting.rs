@@ -12,6 +12,7 @@ use std::time::Instant;
 use async_recursion::async_recursion as boxed;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::Error;
 use super::Gateway;
@@ -183,6 +184,7 @@ impl Sandbox {
             telling: std::sync::Mutex::default(),
             is_unrecorded: AtomicBool::new(false),
             has_run: AtomicBool::new(false),
+            removals: removals(),
             state,
         };
         let mut running = match inner.make_with_gateway(cancel).await {
@@ -283,4 +285,11 @@ fn open_network(spec: &Spec) -> Vec<String> {
     } else {
         Vec::new()
     }
+}
+
+/// Closed, so that a wait for it ends when no removal is left.
+fn removals() -> TaskTracker {
+    let removals = TaskTracker::new();
+    removals.close();
+    removals
 }
