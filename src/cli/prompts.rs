@@ -19,15 +19,7 @@ pub(super) struct Prompt {
 
 /// Returns where they are: beside the user's settings.
 pub(super) fn folder() -> Option<PathBuf> {
-    let of = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let base = of("XDG_CONFIG_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(of("HOME")?.join(".config")))?;
-    Some(base.join("podbay/commands"))
+    podbay_config::user_folder().map(|folder| folder.join("commands"))
 }
 
 /// Reads all of them; what cannot be read is none.

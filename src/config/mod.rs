@@ -34,6 +34,7 @@ mod toml_errors;
 mod trust;
 mod untrusted_settings;
 mod user_file;
+mod user_folder;
 
 pub use agent_files::AGENTS_FOLDER;
 pub use agent_files::AgentFile;
@@ -72,3 +73,4 @@ pub use trust::Trust;
 pub use trust::TrustState;
 pub use trust::Trusted;
 pub use untrusted_settings::IgnoredSetting;
+pub use user_folder::user_folder;

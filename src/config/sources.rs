@@ -6,6 +6,7 @@ use toml::Value;
 
 use super::Origin;
 use super::ProjectFile;
+use super::user_folder;
 
 const SYSTEM_FILE: &str = "/etc/podbay/config.toml";
 
@@ -101,18 +102,13 @@ impl Sources {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(_, value)| !value.is_empty())
             .collect();
-        let folder = |name: &str| {
-            variables
-                .iter()
-                .find(|(key, _)| key == name)
-                .map(|(_, value)| PathBuf::from(value))
-                .filter(|path| path.is_absolute())
-        };
-        let user =
-            folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+        let user = user_folder::folder_of(|name| {
+            let (_, value) = variables.iter().find(|(key, _)| key == name)?;
+            Some(PathBuf::from(value))
+        });
         Self {
             system: Some(PathBuf::from(SYSTEM_FILE)),
-            user: user.map(|folder| folder.join("podbay/config.toml")),
+            user: user.map(|folder| folder.join("config.toml")),
             user_text: None,
             project: None,
             file: None,

@@ -1,13 +1,14 @@
 //! A memory as a file: frontmatter with `name`, `description` and `kind`, then Markdown.
 //!
-//! What stands in it came from a model, or from an editor. Both are read by the same strict rules,
-//! a line for each key, and not as YAML: there are no references, types and tags to be bounded.
+//! What stands in it came from a model, or from an editor. Both are read by the same strict rules.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use podbay_event::FRONTMATTER_FENCE as FENCE;
 use podbay_event::Memory;
 use podbay_event::MemoryKind;
+use podbay_event::frontmatter;
 use podbay_event::is_hidden;
 
 use super::redact::redact;
@@ -19,8 +20,6 @@ const DESCRIPTION_MAX: usize = 200;
 pub(super) const CONTENT_MAX: usize = 4096;
 /// Most bytes of a file: the largest memory, with its frontmatter.
 pub(super) const FILE_MAX: u64 = 8192;
-
-const FENCE: &str = "---";
 
 /// Returns a memory as it is kept: name and description on one line, without characters that
 /// cannot be seen, without what looks like a key. The error says what is wrong with it.
@@ -103,31 +102,7 @@ pub(super) fn render(memory: &Memory) -> String {
 
 /// Reads a file; the error says what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Memory, String> {
-    let (head, content) = split(text)?;
-    let (mut name, mut kind, mut description) = (None, None, None);
-    for (line, number) in head.lines().zip(2..) {
-        if line.trim().is_empty() {
-            continue;
-        }
-        let (key, value) = line
-            .split_once(':')
-            .ok_or_else(|| format!("line {number} is no `key: value`"))?;
-        let field = match key.trim() {
-            "name" => &mut name,
-            "kind" => &mut kind,
-            "description" => &mut description,
-            _ => {
-                return Err(format!(
-                    "line {number}: the keys are name, description and kind"
-                ));
-            }
-        };
-        if field.is_some() {
-            return Err(format!("line {number}: this key stands there twice"));
-        }
-        *field =
-            Some(unquoted(value.trim()).map_err(|problem| format!("line {number}: {problem}"))?);
-    }
+    let ([name, description, kind], content) = frontmatter(text, ["name", "description", "kind"])?;
     let missing = |key: &str| format!("its frontmatter has no `{key}`");
     let kind = kind.ok_or_else(|| missing("kind"))?;
     Ok(Memory {
@@ -137,36 +112,6 @@ pub(super) fn parse(text: &str) -> Result<Memory, String> {
         description: description.ok_or_else(|| missing("description"))?,
         content: content.to_owned(),
     })
-}
-
-/// Returns the frontmatter and what follows it.
-fn split(text: &str) -> Result<(&str, &str), String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let rest = text
-        .split_once('\n')
-        .filter(|(first, _)| first.trim_end() == FENCE)
-        .ok_or("it does not begin with frontmatter between lines of `---`")?
-        .1;
-    let mut end = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == FENCE {
-            return Ok((&rest[..end], &rest[end + line.len()..]));
-        }
-        end += line.len();
-    }
-    Err("its frontmatter has no end, a line of `---`".to_owned())
-}
-
-/// Returns a value without its quotes.
-fn unquoted(value: &str) -> Result<String, String> {
-    match value.chars().next() {
-        Some('"') => serde_json::from_str(value).map_err(|_| "the quotes do not fit".to_owned()),
-        // These begin something else in YAML.
-        Some('\'' | '&' | '*' | '!' | '|' | '>' | '[' | '{' | '%' | '@' | '`') => {
-            Err("put this value in double quotes".to_owned())
-        }
-        _ => Ok(value.to_owned()),
-    }
 }
 
 /// Returns the name that a file is to hold, by its own: `None` where no memory is called so.

@@ -1,10 +1,10 @@
 //! An agent as a file: frontmatter with `name`, `description`, `tools`, `model`, `turns` and
 //! `only_reads`, then its prompt in Markdown.
 //!
-//! What stands in it is the project's, or the user's. Both are read by the same strict rules, a line
-//! for each key, and not as YAML: there are no references, types and tags to be bounded.
+//! What stands in it is the project's, or the user's. Both are read by the same strict rules.
 
 use podbay_config::AgentFile;
+use podbay_event::frontmatter;
 use podbay_event::is_hidden;
 use podbay_llm::control::ControlTokens;
 use podbay_tools::AgentType;
@@ -21,7 +21,6 @@ pub enum AgentSource {
     Project,
 }
 
-const FENCE: &str = "---";
 const NAME_MAX: usize = 40;
 const DESCRIPTION_MAX: usize = 160;
 const PROMPT_MAX: usize = 16 << 10;
@@ -40,7 +39,6 @@ pub(super) fn parse(
     warnings: &mut Vec<String>,
 ) -> Result<AgentType, String> {
     let text = file.text.as_ref().map_err(Clone::clone)?;
-    let (head, body) = split(text)?;
     let keys = [
         "name",
         "description",
@@ -49,24 +47,7 @@ pub(super) fn parse(
         "turns",
         "only_reads",
     ];
-    let mut values: [Option<String>; 6] = Default::default();
-    for (line, number) in head.lines().zip(2..) {
-        if line.trim().is_empty() {
-            continue;
-        }
-        let (key, value) = line
-            .split_once(':')
-            .ok_or_else(|| format!("line {number} is no `key: value`"))?;
-        let at = keys
-            .iter()
-            .position(|known| *known == key.trim())
-            .ok_or_else(|| format!("line {number}: the keys are {}", keys.join(", ")))?;
-        if values[at].is_some() {
-            return Err(format!("line {number}: this key stands there twice"));
-        }
-        values[at] =
-            Some(unquoted(value.trim()).map_err(|problem| format!("line {number}: {problem}"))?);
-    }
+    let (values, body) = frontmatter(text, keys)?;
     let [name, description, tools, model, turns, only_reads] = values;
     let name = name.unwrap_or_else(|| file.stem.clone());
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -168,36 +149,6 @@ fn known(
         return Err("none of its tools is known".to_owned());
     }
     Ok(known)
-}
-
-/// Returns the frontmatter and what follows it.
-fn split(text: &str) -> Result<(&str, &str), String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let rest = text
-        .split_once('\n')
-        .filter(|(first, _)| first.trim_end() == FENCE)
-        .ok_or("it does not begin with frontmatter between lines of `---`")?
-        .1;
-    let mut end = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == FENCE {
-            return Ok((&rest[..end], &rest[end + line.len()..]));
-        }
-        end += line.len();
-    }
-    Err("its frontmatter has no end, a line of `---`".to_owned())
-}
-
-/// Returns a value without its quotes.
-fn unquoted(value: &str) -> Result<String, String> {
-    match value.chars().next() {
-        Some('"') => serde_json::from_str(value).map_err(|_| "the quotes do not fit".to_owned()),
-        // These begin something else in YAML.
-        Some('\'' | '&' | '!' | '|' | '>' | '{' | '%' | '@' | '`') => {
-            Err("put this value in double quotes".to_owned())
-        }
-        _ => Ok(value.to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -42,15 +42,7 @@ pub fn agents(config: &Config, project: &Path) -> AgentList {
 
 /// Returns where the user's files are: beside their settings.
 pub(crate) fn user_folder() -> Option<PathBuf> {
-    let of = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let base = of("XDG_CONFIG_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(of("HOME")?.join(".config")))?;
-    Some(base.join("podbay/agents"))
+    podbay_config::user_folder().map(|folder| folder.join("agents"))
 }
 
 /// Reads the types: `user` is the folder of the user's files, `project` the project's folder.
