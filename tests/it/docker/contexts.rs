@@ -4,17 +4,18 @@ use super::test_box::TestBox;
 use crate::support::EngineProxy;
 use crate::support::test_env::run;
 
-/// Adds a context, as `docker context create` does.
-fn add(env: &TestBox, name: &str, host: &str) {
+/// Adds a context, as `docker context create` does. Returns the name of its folders.
+pub(super) fn add(env: &TestBox, name: &str, host: &str) -> String {
     use sha2::Digest;
     let id: String = sha2::Sha256::digest(name.as_bytes())
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let folder = env.home().join(".docker/contexts/meta").join(id);
+    let folder = env.home().join(".docker/contexts/meta").join(&id);
     std::fs::create_dir_all(&folder).expect("made");
     let meta = serde_json::json!({"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": false}}});
     std::fs::write(folder.join("meta.json"), meta.to_string()).expect("written");
+    id
 }
 
 #[test]

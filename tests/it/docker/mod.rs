@@ -85,6 +85,7 @@ mod stopping;
 mod syscalls;
 mod task;
 mod test_box;
+mod tls_engine;
 mod tool_box;
 mod traced;
 mod undo;

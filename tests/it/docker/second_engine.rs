@@ -2,6 +2,8 @@
 //! machine's engine is never touched.
 
 use std::io::Write;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -25,7 +27,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns whether an engine of one's own is available here; where not, the run says what is left
 /// out.
-fn can_have_engine(what: &str) -> bool {
+pub(super) fn can_have_engine(what: &str) -> bool {
     let has = |program: &str| {
         Command::new(program)
             .arg("--version")
@@ -51,14 +53,14 @@ fn can_have_engine(what: &str) -> bool {
 }
 
 /// Starts a program that writes to the log in a folder.
-fn logged(command: &mut Command, folder: &Path) -> Child {
+fn logged(command: &mut Command, folder: &Path, input: Stdio) -> Child {
     let log = std::fs::File::options()
         .create(true)
         .append(true)
         .open(folder.join("log"))
         .expect("a log");
     command
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(log.try_clone().expect("another one"))
         .stderr(log)
         .spawn()
@@ -66,7 +68,7 @@ fn logged(command: &mut Command, folder: &Path) -> Child {
 }
 
 /// A `dockerd` and a `containerd` with folders of their own; all of it goes with this value.
-struct SecondEngine {
+pub(super) struct SecondEngine {
     folder: PathBuf,
     /// Storage driver.
     driver: String,
@@ -74,6 +76,15 @@ struct SecondEngine {
     /// containers.
     containerd: Child,
     child: Child,
+    /// Where it also listens, for those with certificates.
+    door: Option<Door>,
+}
+
+/// A TCP socket of this machine's network, which the engine's own one does not reach.
+pub(super) struct Door {
+    pub(super) listener: TcpListener,
+    /// Folder with `ca.pem`, `server.pem` and `server-key.pem`.
+    pub(super) certificates: PathBuf,
 }
 
 impl SecondEngine {
@@ -83,7 +94,14 @@ impl SecondEngine {
             .trim()
             .to_owned();
         std::fs::create_dir(&folder).expect("made");
-        Self::start_in(folder, driver)
+        Self::start_in(folder, driver, None)
+    }
+
+    /// Starts one that also listens on TCP, and answers only those whose certificate it can verify.
+    pub(super) fn start_behind(door: Door, folder: PathBuf) -> Self {
+        std::fs::create_dir(&folder).expect("made");
+        // The one that stands on any file system; what is here is small.
+        Self::start_in(folder, "vfs".to_owned(), Some(door))
     }
 
     /// Starts one whose images, volumes and containers lie on a small disk.
@@ -96,10 +114,10 @@ impl SecondEngine {
             .status();
         assert!(done.expect("the `mount` command").success());
         // The one that stands on any file system; what is here is small.
-        Self::start_in(folder, "vfs".to_owned())
+        Self::start_in(folder, "vfs".to_owned(), None)
     }
 
-    fn start_in(folder: PathBuf, driver: String) -> Self {
+    fn start_in(folder: PathBuf, driver: String, door: Option<Door>) -> Self {
         // Its defaults would be those of the machine's engine.
         std::fs::write(folder.join("daemon.json"), "{}").expect("written");
         std::fs::write(
@@ -120,6 +138,7 @@ impl SecondEngine {
         let containerd = logged(
             containerd.args(["--address", &path("containerd.sock")]),
             &folder,
+            Stdio::null(),
         );
         let socket = folder.join("containerd.sock");
         assert!(
@@ -130,22 +149,29 @@ impl SecondEngine {
             "containerd does not answer"
         );
         let mut engine = Self {
-            child: Self::spawn(&folder, &driver),
+            child: Self::spawn(&folder, &driver, door.as_ref()),
             containerd,
             folder,
             driver,
+            door,
         };
         engine.wait_until_it_answers();
         engine
     }
 
-    fn spawn(folder: &Path, driver: &str) -> Child {
+    fn spawn(folder: &Path, driver: &str, door: Option<&Door>) -> Child {
         let path = |name: &str| folder.join(name).to_str().expect("is text").to_owned();
         // In a network of its own: an engine that is to have no bridge removes the machine's
         // `docker0`, whoever made it.
         let mut dockerd = Command::new("unshare");
+        // It takes the socket at its input as one that systemd had made for it.
+        let handing = r#"LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&0 </dev/null"#;
+        dockerd.arg("--net");
+        if door.is_some() {
+            dockerd.args(["sh", "-c", handing, "sh"]);
+        }
         dockerd
-            .args(["--net", "dockerd"])
+            .arg("dockerd")
             .args([
                 "--config-file",
                 &path("daemon.json"),
@@ -169,7 +195,19 @@ impl SecondEngine {
                 "--containerd",
                 &path("containerd.sock"),
             ]);
-        logged(&mut dockerd, folder)
+        let Some(door) = door else {
+            return logged(&mut dockerd, folder, Stdio::null());
+        };
+        dockerd.args(["--host", "fd://", "--tlsverify"]);
+        for (flag, name) in [
+            ("--tlscacert", "ca.pem"),
+            ("--tlscert", "server.pem"),
+            ("--tlskey", "server-key.pem"),
+        ] {
+            dockerd.arg(flag).arg(door.certificates.join(name));
+        }
+        let listener = door.listener.try_clone().expect("another one");
+        logged(&mut dockerd, folder, OwnedFd::from(listener).into())
     }
 
     fn address(&self) -> String {
@@ -189,7 +227,7 @@ impl SecondEngine {
         assert!(done.expect("the `mount` command").success());
     }
 
-    fn docker(&self, arguments: &[&str]) -> Command {
+    pub(super) fn docker(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("docker");
         command.args(["--host", &self.address()]).args(arguments);
         command
@@ -229,6 +267,27 @@ impl SecondEngine {
         );
     }
 
+    /// Gives it an image `only` that holds nothing but an empty file.
+    pub(super) fn import_bare(&self, folder: &Path) {
+        std::fs::write(folder.join("only"), "").expect("written");
+        let archive = folder.join("only.tar");
+        let packed = Command::new("tar")
+            .arg("-C")
+            .arg(folder)
+            .arg("-cf")
+            .arg(&archive)
+            .arg("only")
+            .status();
+        assert!(packed.expect("the `tar` command").success());
+        let imported = self
+            .docker(&["import"])
+            .arg(&archive)
+            .arg("only")
+            .output()
+            .expect("the `docker` command");
+        assert!(imported.status.success(), "{imported:?}");
+    }
+
     fn stop(&mut self, signal: Signal) {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal)
             .expect("our own child");
@@ -239,7 +298,7 @@ impl SecondEngine {
         self.stop(signal);
         // One that was killed leaves these, and would take them for another one's.
         let _ = std::fs::remove_file(self.folder.join("pid"));
-        self.child = Self::spawn(&self.folder, &self.driver);
+        self.child = Self::spawn(&self.folder, &self.driver, self.door.as_ref());
         self.wait_until_it_answers();
     }
 
@@ -254,7 +313,7 @@ impl SecondEngine {
 
     /// Returns those that are there. An engine that was killed while it removed one may list that
     /// for ever, without its name, and knows nothing of it when it is asked.
-    fn containers(&self) -> Vec<String> {
+    pub(super) fn containers(&self) -> Vec<String> {
         let listed = self
             .docker(&["ps", "--all", "--quiet"])
             .output()
@@ -390,23 +449,7 @@ fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
         return;
     }
     let engine = SecondEngine::start_on_disk_of("64m", env.beside("engine"));
-    let archive = env.beside("only.tar");
-    std::fs::write(env.beside("only"), "").expect("written");
-    let packed = Command::new("tar")
-        .arg("-C")
-        .arg(env.beside(""))
-        .arg("-cf")
-        .arg(&archive)
-        .arg("only")
-        .status();
-    assert!(packed.expect("the `tar` command").success());
-    let imported = engine
-        .docker(&["import"])
-        .arg(&archive)
-        .arg("only")
-        .output()
-        .expect("the `docker` command");
-    assert!(imported.status.success(), "{imported:?}");
+    engine.import_bare(&env.beside(""));
     env.write("file.txt", "content\n");
     let read = || {
         let mut call = env.here(&[
