@@ -542,7 +542,6 @@ impl Sandbox {
                 tracing::warn!(%error, "the next sandbox of the session was not made ahead");
             }
         }
-        drop(state);
         // Where there was no new one the session continues in the old one.
         let is_given_up = is_new && made.newest().review.as_ref() != Some(&old);
         // The next call does not wait for this.
@@ -556,6 +555,8 @@ impl Sandbox {
                 tracing::debug!(%error, "a copy that was worked on is left");
             }
         });
+        // From here on the session may be closed, which waits for the removals.
+        drop(state);
     }
 
     async fn make_view(
