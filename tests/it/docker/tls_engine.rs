@@ -97,7 +97,7 @@ fn an_engine_with_tls_works_and_answers_nobody_whose_certificate_does_not_fit() 
         .says(&["HTTP request to an HTTPS server", "DOCKER_TLS_VERIFY=1"]);
     assert!(engine.containers().is_empty(), "nothing was begun");
 
-    // Whoever has the right ones is served, by the variables and by a context.
+    // The right ones are served, by the variables and by a context.
     assert!(with(read(), &ours).expect(0).text().contains("content"));
     let folder = add(&env, "secure", &address);
     let kept = env
