@@ -19,7 +19,7 @@ use super::table::Times;
 
 /// Files of the projects in whose sandbox a command is run, and how many lie in a folder.
 const SIZES: [usize; 2] = [10, 30_000];
-const A_FOLDER: usize = 100;
+pub(super) const A_FOLDER: usize = 100;
 
 pub(super) fn rows(place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
     runs(place, table, rounds)?;
@@ -148,7 +148,8 @@ fn joined(
     Ok(())
 }
 
-fn project(place: &Place, name: &str, n_files: usize) -> Outcome<PathBuf> {
+/// Makes a project of so many files, in folders of [`A_FOLDER`].
+pub(super) fn project(place: &Place, name: &str, n_files: usize) -> Outcome<PathBuf> {
     let project = place.project.with_file_name(name);
     for number in 0..n_files {
         let folder = project.join(format!("folder_{}", number / A_FOLDER));

@@ -1,7 +1,6 @@
 //! The end of a turn in a chat, whole: what the session changed goes into the project, and a new
 //! sandbox takes over. A user who typed ahead waits for both.
 
-use std::fs;
 use std::time::Instant;
 
 use podbay::event::SessionId;
@@ -13,15 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
 use super::place::Place;
-use super::place::belongs_to_somebody;
-use super::starts::docker_run;
+use super::starts;
 use super::table::Table;
 use super::table::Times;
 use super::warm::Session;
 use super::warm::Warm;
 
 const N_FILES: usize = 10_000;
-const A_FOLDER: usize = 100;
 const N_CHANGED: usize = 3;
 /// In milliseconds.
 const END_BAR: u128 = 60;
@@ -33,16 +30,7 @@ pub(super) fn rows(
     table: &mut Table,
     rounds: usize,
 ) -> Outcome<()> {
-    let project = place.project.with_file_name("turn_end");
-    for number in 0..N_FILES {
-        let folder = project.join(format!("folder_{}", number / A_FOLDER));
-        fs::create_dir_all(&folder)?;
-        fs::write(
-            folder.join(format!("file_{number}.txt")),
-            format!("file {number}\n"),
-        )?;
-    }
-    belongs_to_somebody(&project)?;
+    let project = starts::project(place, "turn_end", N_FILES)?;
     let mounted = format!("{}:/workspace", project.display());
     let id = SessionId::random();
     let warm = runtime.block_on(Warm::start_as(place, &project, Session::ByTurn(&id)))?;
@@ -53,7 +41,7 @@ pub(super) fn rows(
         if measured.is_err() {
             break;
         }
-        peer.add(|| docker_run(&mounted))?;
+        peer.add(|| starts::docker_run(&mounted))?;
     }
     runtime.block_on(warm.sandbox.close());
     measured?;
@@ -93,7 +81,7 @@ fn one_turn(
     let _inside = runtime.enter();
     warm.sandbox.begin_turn("bench", round as u64, "bench");
     let names: Vec<String> = (0..N_CHANGED)
-        .map(|n| format!("folder_{}/file_{}.txt", n * 20, n * 20 * A_FOLDER))
+        .map(|n| format!("folder_{}/file_{}.txt", n * 20, n * 20 * starts::A_FOLDER))
         .collect();
     let command = format!("for f in {}; do echo {round} > $f; done", names.join(" "));
     runtime.block_on(warm.call(&call("bash", json!({"command": command}))))?;
