@@ -141,7 +141,7 @@ pub(super) fn of_a_run(place: &Place, script: ScriptedModel) -> Outcome<Run> {
     })
 }
 
-fn high_water_mark(pid: u32) -> Option<u64> {
+pub(super) fn high_water_mark(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status
         .lines()

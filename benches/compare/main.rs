@@ -4,7 +4,7 @@
 //! command, `python3` and `rg` for the peers, and the images `podbay/workspace` and
 //! `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick`
 //! does so with few rounds; names of groups (`wall`, `cold`, `starts`, `many`, `search`, `patch`,
-//! `turn`, `turn-end`, `kept`, `model`) measure those alone and print them.
+//! `turn`, `turn-end`, `chat`, `kept`, `model`) measure those alone and print them.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,6 +17,7 @@
 )]
 
 mod alone;
+mod chat;
 mod cold;
 mod kept;
 mod many;
@@ -32,6 +33,7 @@ mod scripted_model;
 mod search;
 mod starts;
 mod table;
+mod terminal;
 mod turn;
 mod turn_end;
 mod wall;
@@ -46,8 +48,9 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 10] = [
-    "wall", "cold", "starts", "many", "search", "patch", "turn", "turn-end", "kept", "model",
+const GROUPS: [&str; 11] = [
+    "wall", "cold", "starts", "many", "search", "patch", "turn", "turn-end", "chat", "kept",
+    "model",
 ];
 
 fn main() -> ExitCode {
@@ -135,6 +138,9 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     }
     if wanted("turn-end") {
         turn_end::rows(&runtime, &place, &mut table, rounds(15))?;
+    }
+    if wanted("chat") {
+        chat::rows(&place, &mut table, rounds(20))?;
     }
     if wanted("kept") {
         kept::rows(&runtime, &place, &mut table, rounds(15))?;

@@ -43,6 +43,8 @@ pub(super) fn rows(
         }
         peer.add(|| starts::docker_run(&mounted))?;
     }
+    // Removes the volumes of the session's changes, too.
+    runtime.block_on(warm.sandbox.end_by_turn());
     runtime.block_on(warm.sandbox.close());
     measured?;
     let what = format!(

@@ -78,6 +78,12 @@ impl Conversation {
         self.history.say(text);
     }
 
+    /// Appends what the user says in the middle of a task.
+    pub(super) fn say_more(&mut self, text: &str) {
+        self.prompt.push(&Message::user(text));
+        self.history.say_more(text);
+    }
+
     /// Appends any other message.
     pub(super) fn push(&mut self, message: Message) {
         self.prompt.push(&message);

@@ -29,6 +29,7 @@ use super::window_gauge::WindowGauge;
 use podbay_event::CUT_OFF;
 use podbay_event::Kind;
 use podbay_event::LimitKind;
+use podbay_event::MessageQueue;
 use podbay_event::OpenAnswer;
 use podbay_event::RunStatus;
 use podbay_event::Sink;
@@ -74,6 +75,8 @@ pub struct Agent {
     pub(super) asks_for_more: Option<Arc<dyn Asker>>,
     /// What it uses, among the agents of its task.
     pub(super) account: Account,
+    /// Messages that the user types while a task runs.
+    queue: MessageQueue,
 }
 
 /// What the loop does after one turn.
@@ -115,7 +118,13 @@ impl Agent {
             n_user_commands: 0,
             asks_for_more: None,
             account: Ledger::default().main(),
+            queue: MessageQueue::default(),
         }
+    }
+
+    /// Has messages that the user types while a task runs join it, from this queue.
+    pub fn read_queue(&mut self, queue: MessageQueue) {
+        self.queue = queue;
     }
 
     /// Restores what an earlier run of the session learnt about this model.
@@ -307,6 +316,9 @@ impl Agent {
         loop {
             task.spent.time = task.begun.elapsed();
             self.account.publish(task.spent);
+            if task.spent.turns > 0 && task.open.is_none() && !interrupt.is_ended() {
+                self.add_queued();
+            }
             let bill = self.account.bill(&task.spent, &self.own_limits());
             let next = match bill.state {
                 _ if interrupt.is_ended() => NextStep::Done(RunStatus::Interrupted),
@@ -361,6 +373,16 @@ impl Agent {
                     return task.outcome(status, Some(kind), failure);
                 }
             }
+        }
+    }
+
+    /// Adds what the user typed meanwhile: every call has its result, and no answer is half there.
+    fn add_queued(&mut self) {
+        while let Some(message) = self.queue.take_for_task() {
+            self.emit(Kind::UserMessageAdded {
+                text: message.text.clone(),
+            });
+            self.conversation.say_more(&message.text);
         }
     }
 

@@ -28,6 +28,7 @@ use super::undo;
 use podbay_agent::ProjectContext;
 use podbay_agent::UserCommand;
 use podbay_event::Kind;
+use podbay_event::MessageQueue;
 use podbay_event::Plan;
 use podbay_event::PlanDecision;
 use podbay_event::ProjectChanges;
@@ -202,6 +203,11 @@ impl Chat {
 
     pub fn model(&self) -> &str {
         &self.seat.model
+    }
+
+    /// Has messages that the user types while a task runs join it, from this queue.
+    pub fn read_queue(&mut self, queue: MessageQueue) {
+        self.seat.agent.read_queue(queue);
     }
 
     /// Sends one message and executes what the model asks for. `decide` is asked what becomes of

@@ -33,6 +33,7 @@ use podbay_app::Undo;
 use podbay_app::exit_code;
 use podbay_config::Origin;
 use podbay_event::CallStatus;
+use podbay_event::MessageQueue;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
 use podbay_ui::Typed;
@@ -138,7 +139,14 @@ pub(super) async fn begin_with(
         });
         let theme = tui::Theme::new(paint != Paint::NONE);
         let facts = commands::facts(&place);
-        let full = Full::open(theme, facts, terminal, &interrupt, &wishes)?;
+        let full = Full::open(
+            theme,
+            facts,
+            setup.config.ui.keys,
+            terminal,
+            &interrupt,
+            &wishes,
+        )?;
         Face::Full(full)
     } else {
         let options = &setup.config.ui;
@@ -147,6 +155,7 @@ pub(super) async fn begin_with(
             keyboard,
             terminal,
             editor,
+            queue: MessageQueue::default(),
         }
     };
     if let Some(tui) = face.tui() {
@@ -181,6 +190,7 @@ pub(super) async fn begin_with(
                 return Err(error);
             }
         };
+        chat.read_queue(face.queue().clone());
         if flags.accept_auto_run {
             chat.accept_all_auto_run();
         }
@@ -426,7 +436,10 @@ impl Talk {
         }
         let message = message.as_str();
         let mut decision = KeepOrDrop { face, interrupt };
-        let said = chat.say(message, interrupt, &mut decision).await;
+        let said = tokio::select! {
+            said = chat.say(message, interrupt, &mut decision) => said,
+            never = face.queue_typed() => match never {},
+        };
         match face.tui() {
             Some(tui) => show_branch(chat, tui),
             None => drop(writeln!(io::stdout())),

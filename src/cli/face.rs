@@ -1,11 +1,13 @@
 //! Where a chat is shown and where its messages come from: lines of a terminal or pipe, or a screen
 //! of its own. Both get the same events and give the same messages.
 
+use std::convert::Infallible;
 use std::io;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
@@ -30,13 +32,16 @@ use podbay_event::Answered;
 use podbay_event::Asked;
 use podbay_event::Command;
 use podbay_event::Event;
+use podbay_event::MessageQueue;
 use podbay_event::PlanAnswer;
 use podbay_ui::Keyboard;
+use podbay_ui::Keys;
 use podbay_ui::LineEditor;
 use podbay_ui::Paint;
 use podbay_ui::Question;
 use podbay_ui::Typed;
 use podbay_ui::read_message;
+use podbay_ui::slash;
 use podbay_ui::text;
 use podbay_ui::tui;
 use podbay_ui::tui::Facts;
@@ -74,18 +79,24 @@ pub(super) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
+/// How often it is looked for lines that were typed.
+const LOOK: Duration = Duration::from_millis(100);
+
 pub(super) enum Face {
     Lines {
         keyboard: Keyboard,
         terminal: Terminal,
         /// Where both ends are a terminal that can show it.
         editor: Option<Box<LineEditor>>,
+        /// What is typed while a message is at work.
+        queue: MessageQueue,
     },
     Full(Full),
 }
 
 pub(super) struct Full {
     tui: Tui,
+    queue: MessageQueue,
     commands: UnboundedReceiver<Command>,
     /// A message is at work, so that leaving has to end it first.
     is_busy: Arc<AtomicBool>,
@@ -97,6 +108,7 @@ impl Full {
     pub(super) fn open(
         theme: tui::Theme,
         facts: Facts,
+        keys: Keys,
         terminal: Terminal,
         interrupt: &Interrupt,
         wishes: &Arc<Wishes>,
@@ -119,14 +131,17 @@ impl Full {
                 let _ = send.send(command);
             }
         };
-        let tui =
-            Tui::open(theme, facts, Box::new(on_command)).map_err(|source| app::Error::Io {
+        let queue = MessageQueue::default();
+        let tui = Tui::open(theme, facts, keys, queue.clone(), Box::new(on_command)).map_err(
+            |source| app::Error::Io {
                 doing: "take the terminal".to_owned(),
                 source,
-            })?;
+            },
+        )?;
         stop_on_signal(&tui)?;
         Ok(Self {
             tui,
+            queue,
             commands,
             is_busy,
             terminal,
@@ -238,12 +253,51 @@ impl Face {
         }
     }
 
+    /// Returns where messages wait that are typed while another one is at work.
+    pub(super) fn queue(&self) -> &MessageQueue {
+        match self {
+            Self::Lines { queue, .. } => queue,
+            Self::Full(full) => &full.queue,
+        }
+    }
+
+    /// Queues what is typed at a terminal, line by line, and says so, until this is dropped. A screen
+    /// does that by itself; lines of a pipe wait there.
+    pub(super) async fn queue_typed(&self) -> Infallible {
+        let Self::Lines {
+            keyboard,
+            editor: Some(_),
+            queue,
+            ..
+        } = self
+        else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(LOOK).await;
+            while let Some(line) = keyboard.typed() {
+                if !line.trim().is_empty() {
+                    let message = slash::queued(line);
+                    super::say(&format!("{}\n", slash::queued_words(&message)));
+                    queue.push(message);
+                }
+            }
+        }
+    }
+
     /// Waits for the next message.
     pub(super) async fn message(&mut self, interrupt: &Interrupt) -> Typed {
         match self {
             Self::Lines {
-                keyboard, editor, ..
+                keyboard,
+                editor,
+                queue,
+                ..
             } => {
+                if let Some(message) = queue.take_oldest() {
+                    super::say(&format!("> {}\n", text::clean(&message.text)));
+                    return Typed::Line(message.text);
+                }
                 if let Some(editor) = editor {
                     if let Some(line) = keyboard.waiting() {
                         return Typed::Line(line);

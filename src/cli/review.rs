@@ -238,6 +238,8 @@ pub(super) fn open(setup: &Setup, interrupt: &Interrupt) -> Result<Tui, app::Err
     Tui::open(
         Theme::new(paint != Paint::NONE),
         Facts::default(),
+        podbay_ui::Keys::default(),
+        podbay_event::MessageQueue::default(),
         Box::new(move |command| {
             // A terminal that is gone decides nothing.
             if command == podbay_event::Command::Quit {

@@ -200,6 +200,10 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "is_zero")]
         images: u32,
     },
+    /// A message that the user typed while the task runs. The model reads it with the next request.
+    UserMessageAdded {
+        text: String,
+    },
     /// What Podbay itself tells the model: that a limit is near, that an answer was not understood.
     NoteAdded {
         text: String,

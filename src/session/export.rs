@@ -72,7 +72,7 @@ fn one<'a>(
         Kind::ModelReady { model, .. } => {
             writeln!(out, "\n*model: {}*", safe(model).replace(['*', '\n'], "")).expect(TAKES_ALL);
         }
-        Kind::UserMessage { text, .. } => {
+        Kind::UserMessage { text, .. } | Kind::UserMessageAdded { text } => {
             writeln!(out, "\n## You\n\n{}", contained(safe(text).trim())).expect(TAKES_ALL);
         }
         Kind::PlanMade { version, text, .. } => {

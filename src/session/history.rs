@@ -89,6 +89,18 @@ impl History {
         });
     }
 
+    /// Appends what the user says in the middle of a turn, of which it is a part.
+    pub fn say_more(&mut self, text: &str) {
+        match self.said.last_mut() {
+            Some(said) => {
+                said.push_str("\n\n");
+                said.push_str(text);
+            }
+            None => return self.say(text),
+        }
+        self.push(Message::user(text));
+    }
+
     /// Appends any other message.
     pub fn push(&mut self, message: Message) {
         if let Message::ToolResult {

@@ -185,6 +185,10 @@ impl Replay {
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
             }
+            Kind::UserMessageAdded { text } => {
+                self.give_up();
+                self.past.history.say_more(text);
+            }
             Kind::ModelAsked => {
                 self.past.ended = None;
                 (self.is_answered, self.is_planned) = (false, false);

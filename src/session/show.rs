@@ -464,7 +464,9 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "(made room: {before} -> {after} tokens; the model reads this instead of what is above)").expect(TAKES_ALL);
             said(text, "summary", summary);
         }
-        Kind::UserMessage { text: message, .. } => said(text, "you", message),
+        Kind::UserMessage { text: message, .. } | Kind::UserMessageAdded { text: message } => {
+            said(text, "you", message);
+        }
         Kind::AssistantMessage {
             text: message,
             interrupted,

@@ -74,6 +74,21 @@ impl Keyboard {
         Some(decode(&line))
     }
 
+    /// Returns a whole line that is there already. Waits for nothing, and takes nothing from a reader
+    /// that waits for an answer.
+    pub fn typed(&self) -> Option<String> {
+        let mut buffer = self.inner.buffer.try_lock().ok()?;
+        let mut fds = [PollFd::new(self.inner.input.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut fds, 0_u8).is_ok_and(|n_ready| n_ready > 0) {
+            let mut bytes = [0; 4096];
+            let n = nix::unistd::read(&self.inner.input, &mut bytes).unwrap_or(0);
+            buffer.extend_from_slice(&bytes[..n]);
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = buffer.drain(..=end).collect();
+        Some(decode(&line))
+    }
+
     /// Forgets what was typed so far.
     pub fn discard(&self) {
         self.inner

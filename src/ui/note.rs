@@ -81,6 +81,10 @@ pub(super) fn note(kind: &Kind) -> Option<(Tone, String)> {
             )
         }
         Kind::Interrupted => (Tone::Warn, "interrupted".to_owned()),
+        Kind::UserMessageAdded { text } => (
+            Tone::Plain,
+            format!("› {}", call::bounded(text, usize::MAX - 1)),
+        ),
         // What is allowed is no news; the log has it.
         Kind::NetworkAttempted(attempt) if attempt.allowed && attempt.failure.is_none() => {
             return None;

@@ -14,7 +14,7 @@ pub struct Options {
     pub show_thinking: bool,
     /// Show the execution report at the end of a run: what was done, with which files and commands.
     pub report: bool,
-    /// Which keys edit a message in a chat that goes line by line at a terminal.
+    /// Which keys edit a message in a chat at a terminal.
     pub keys: Keys,
 }
 

@@ -1,3 +1,34 @@
+use podbay_event::QueuedMessage;
+
+use super::text;
+
+/// Returns a message as it waits while the model is at work. One that asks the chat itself for
+/// something waits for the end of the task, as one that names files does: they are read first.
+pub fn queued(message: String) -> QueuedMessage {
+    let is_for_model = read(&message) == Line::Say(message.clone());
+    QueuedMessage {
+        joins_task: is_for_model && !names_a_file(&message),
+        text: message,
+    }
+}
+
+fn names_a_file(message: &str) -> bool {
+    message
+        .split_whitespace()
+        .any(|word| word.trim_start_matches('(').starts_with('@'))
+}
+
+/// Says that a message waits, in one line.
+pub fn queued_words(message: &QueuedMessage) -> String {
+    let first = text::line(message.text.lines().next().unwrap_or_default());
+    let when = if message.joins_task {
+        "queued"
+    } else {
+        "queued until the task ends"
+    };
+    format!("{when}: {first}")
+}
+
 /// What a line of a chat asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {

@@ -103,6 +103,7 @@ every_kind! {
     }
     ContextAdded { text: bad(), instructions: vec![bad()], seen: vec![] }
     UserMessage { text: bad(), images: 1 }
+    UserMessageAdded { text: bad() }
     NoteAdded { text: bad() }
     ImageShown { text: bad(), media_type: bad(), artifact: bad() }
     ImagesTakenOut { blind: true }

@@ -58,6 +58,7 @@ mod recipes;
 mod resume;
 mod session;
 mod silent;
+mod steering;
 mod streams;
 mod support;
 mod task_end;

@@ -15,6 +15,7 @@ use super::theme::span;
 use super::transcript::tokens;
 use super::wrap;
 use crate::call;
+use crate::slash;
 
 const PROMPT: &str = "› ";
 /// Lines of the editor that are shown at most.
@@ -87,10 +88,10 @@ impl Screen {
         if let Some(line) = self.working_line(width, now) {
             lines.push(line);
         }
-        let n_queued = self.queue.len();
-        let n_shown = n_queued.min(MOST_QUEUED);
-        for message in self.queue.iter().take(n_shown) {
-            let words = format!("  queued: {}", message.lines().next().unwrap_or_default());
+        let (queued, n_queued) = self.queue.peek(MOST_QUEUED);
+        let n_shown = queued.len();
+        for message in queued {
+            let words = format!("  {}", slash::queued_words(&message));
             lines.push(Line::from(span(&wrap::cut(&words, width), theme.dim())));
         }
         if n_queued > n_shown {
@@ -119,7 +120,15 @@ impl Screen {
             cursor = Some((8 + wrap::width(&search.words), lines.len()));
             lines.push(Line::from(span(&wrap::cut(&words, width), theme.plain())));
         } else {
-            lines.push(Line::from(span(&"─".repeat(width), theme.dim())));
+            let mode = match &self.vi {
+                Some(vi) if vi.is_normal() => "vi: normal mode ",
+                _ => "",
+            };
+            lines.push(if mode.is_empty() {
+                Line::from(span(&"─".repeat(width), theme.dim()))
+            } else {
+                rule(mode)
+            });
             let (editor, (x, y)) = self.editor_lines(width, height);
             cursor = Some((x, lines.len() + y));
             lines.extend(editor);

@@ -213,9 +213,39 @@ impl Editor {
 
     pub(super) fn insert_cut(&mut self) {
         let cut = self.cut.clone();
+        self.insert_text(&cut);
+    }
+
+    /// Inserts what was in the editor before, pastes included.
+    pub(super) fn insert_text(&mut self, text: &str) {
         self.at = None;
-        self.text.insert_str(self.cursor, &cut);
-        self.cursor += cut.len();
+        self.text.insert_str(self.cursor, text);
+        self.cursor += text.len();
+    }
+
+    /// Returns what was cut or copied last.
+    pub(super) fn cut(&self) -> &str {
+        &self.cut
+    }
+
+    pub(super) fn keep_cut(&mut self, text: &str) {
+        text.clone_into(&mut self.cut);
+    }
+
+    pub(super) fn copy_between(&mut self, from: usize, to: usize) {
+        self.cut = self.text[from..to].to_owned();
+    }
+
+    /// Puts the cursor there.
+    pub(super) fn go_to(&mut self, at: usize) {
+        self.cursor = self.text.floor_char_boundary(at);
+    }
+
+    /// Puts a text of this editor back, of before a change.
+    pub(super) fn restore(&mut self, text: &str, cursor: usize) {
+        text.clone_into(&mut self.text);
+        self.at = None;
+        self.go_to(cursor);
     }
 
     /// Goes a line up, or to an older message; returns whether it did.
@@ -290,7 +320,7 @@ impl Editor {
         }
     }
 
-    fn cut_between(&mut self, from: usize, to: usize) {
+    pub(super) fn cut_between(&mut self, from: usize, to: usize) {
         if from < to {
             self.cut = self.text[from..to].to_owned();
             self.remove(from, to);

@@ -138,6 +138,7 @@ recorded! {
             half: None::<HalfCall>,
         }
     } => Fact::Data("what follows says it");
+    UserMessageAdded { text: text("fact-added") } => Fact::Everywhere("fact-added");
     NoteAdded { text: text("n") } => Fact::Data("for the model");
     ToolModeChanged { from: ToolMode::Native, to: ToolMode::Text, reason: text("fact-tool-mode") }
         => Fact::Everywhere("fact-tool-mode");

@@ -22,6 +22,7 @@ use podbay_event::ExecutionReport;
 use podbay_event::FileTouched;
 use podbay_event::Kind;
 use podbay_event::Lasting;
+use podbay_event::MessageQueue;
 use podbay_event::ProjectChanges;
 use podbay_event::RunStatus;
 use podbay_event::TaskEnd;
@@ -34,6 +35,8 @@ use super::screen::Screen;
 use super::screen::Told;
 use super::status::Facts;
 use super::theme::Theme;
+use super::vi::Vi;
+use crate::Keys;
 use crate::Question;
 
 /// A chat with a clock that the test turns.
@@ -53,7 +56,12 @@ impl Stage {
             has_plan_mode: true,
         };
         Self {
-            screen: Screen::new(Theme::new(false), facts),
+            screen: Screen::new(
+                Theme::new(false),
+                facts,
+                Keys::Emacs,
+                MessageQueue::default(),
+            ),
             now: Instant::now(),
         }
     }
@@ -750,4 +758,40 @@ fn the_panel_of_an_agent_shows_what_it_does_now() {
     let frame = stage.frame(80, 24);
     assert!(frame.contains("● spawn_agent explore: find it"), "{frame}");
     assert!(frame.contains("-> grep fn"), "{frame}");
+}
+
+#[test]
+fn with_keys_of_vi_escape_edits_and_stops_a_turn_where_nothing_is_typed() {
+    let mut stage = Stage::ready();
+    stage.screen.vi = Some(Vi::default());
+    stage.types("fix tge test");
+    stage.key(KeyCode::Esc, KeyModifiers::NONE);
+    stage.check("vi normal mode");
+    stage.types("bbcwthe");
+    assert_eq!(stage.screen.editor.text(), "fix the test");
+    assert_eq!(
+        stage.key(KeyCode::Enter, KeyModifiers::NONE),
+        [Effect::Send(Command::Say("fix the test".to_owned()))]
+    );
+    // The next message begins in insert mode; Escape stops the turn at an empty line.
+    stage.types("x");
+    assert_eq!(stage.screen.editor.text(), "x");
+    assert_eq!(stage.key(KeyCode::Esc, KeyModifiers::NONE), []);
+    stage.types("x");
+    assert!(stage.screen.editor.is_empty());
+    assert_eq!(
+        stage.key(KeyCode::Esc, KeyModifiers::NONE),
+        [Effect::Send(Command::Interrupt)]
+    );
+}
+
+#[test]
+fn a_message_that_joins_the_task_moves_from_the_queue_to_the_conversation() {
+    let mut stage = Stage::ready();
+    turn(&mut stage);
+    stage.types("also the docs\n/undo\n");
+    stage.check("queued for the task");
+    let joined = stage.screen.queue.take_for_task().expect("it may join");
+    stage.happens(Kind::UserMessageAdded { text: joined.text });
+    stage.check("joined the task");
 }

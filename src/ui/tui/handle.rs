@@ -12,6 +12,7 @@ use podbay_event::Answer;
 use podbay_event::Answered;
 use podbay_event::Event;
 use podbay_event::ExecutionReport;
+use podbay_event::MessageQueue;
 
 use super::modal::Ask;
 use super::page::Page;
@@ -20,12 +21,14 @@ use super::review::ReviewChoice;
 use super::review::ReviewView;
 use super::run;
 use super::run::Input;
+use super::screen::Screen;
 use super::screen::Told;
 use super::start::Start;
 use super::start::StartChoice;
 use super::start::StartView;
 use super::status::Facts;
 use super::theme::Theme;
+use crate::Keys;
 use crate::Question;
 use crate::note::Tone;
 
@@ -41,8 +44,15 @@ pub struct Tui {
 
 impl Tui {
     /// Takes the terminal, draws, and hears keys until [`Self::close`].
-    pub fn open(theme: Theme, facts: Facts, on_command: OnCommand) -> std::io::Result<Self> {
-        let (input, thread) = run::start(theme, facts, on_command)?;
+    /// What is typed while a message is at work waits in `queue`.
+    pub fn open(
+        theme: Theme,
+        facts: Facts,
+        keys: Keys,
+        queue: MessageQueue,
+        on_command: OnCommand,
+    ) -> std::io::Result<Self> {
+        let (input, thread) = run::start(Screen::new(theme, facts, keys, queue), on_command)?;
         Ok(Self {
             input,
             thread: Arc::new(Mutex::new(Some(thread))),

@@ -14,6 +14,7 @@ use super::popup::Popup;
 use super::screen::Effect;
 use super::screen::Screen;
 use super::search::Search;
+use crate::slash;
 
 /// A second Ctrl-C within this time leaves.
 const TWICE: Duration = Duration::from_secs(2);
@@ -133,7 +134,34 @@ impl Screen {
         Vec::new()
     }
 
+    /// Takes a key that vi has for itself; returns whether it was one.
+    fn vi_key(&mut self, key: KeyEvent) -> bool {
+        let Some(vi) = &mut self.vi else {
+            return false;
+        };
+        match key.code {
+            // A list is closed first, and a turn is stopped where there is no text to edit.
+            KeyCode::Esc if self.popup.is_some() || self.chosen.is_some() => return false,
+            KeyCode::Esc if self.working.is_some() => {
+                if vi.is_normal() || self.editor.is_empty() {
+                    return false;
+                }
+                vi.leave_insert(&mut self.editor);
+            }
+            KeyCode::Esc if vi.is_normal() => vi.forget_command(),
+            KeyCode::Esc => vi.leave_insert(&mut self.editor),
+            KeyCode::Char(letter) if vi.is_normal() => vi.key(letter, &mut self.editor),
+            KeyCode::Backspace if vi.is_normal() => self.editor.left(),
+            _ => return false,
+        }
+        self.complete();
+        true
+    }
+
     fn plain_key(&mut self, key: KeyEvent, now: Instant) -> Vec<Effect> {
+        if self.vi_key(key) {
+            return Vec::new();
+        }
         match key.code {
             KeyCode::Esc => return self.escape(now),
             KeyCode::Enter if key.modifiers.contains(KeyModifiers::SHIFT) => {
@@ -223,6 +251,9 @@ impl Screen {
             return Vec::new();
         }
         let message = self.editor.take();
+        if let Some(vi) = &mut self.vi {
+            vi.forget();
+        }
         self.submit(message, now)
     }
 
@@ -274,9 +305,9 @@ impl Screen {
     /// An arrow up at an empty line brings back what waits, so that it can be changed.
     fn up(&mut self) {
         if self.editor.is_empty()
-            && let Some(message) = self.queue.pop_back()
+            && let Some(message) = self.queue.take_newest()
         {
-            self.editor.set(&message);
+            self.editor.set(&message.text);
             return;
         }
         self.editor.up();
@@ -293,7 +324,9 @@ impl Screen {
         let Some((first, rest)) = commands.split_first() else {
             return Vec::new();
         };
-        self.queue.extend(rest.iter().map(|&more| more.to_owned()));
+        for more in rest {
+            self.queue.push(slash::queued((*more).to_owned()));
+        }
         self.submit_first(first, now)
     }
 

@@ -26,6 +26,7 @@ mod status;
 mod terminal;
 mod theme;
 mod transcript;
+mod vi;
 mod wrap;
 
 #[cfg(test)]

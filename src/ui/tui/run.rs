@@ -34,13 +34,11 @@ use super::handle::OnCommand;
 use super::screen::Effect;
 use super::screen::Screen;
 use super::screen::Told;
-use super::status::Facts;
 use super::terminal;
-use super::theme::Theme;
 use crate::edit_text;
 
-/// At most so often a frame is drawn.
-const FRAME: Duration = Duration::from_millis(16);
+/// At most so often a frame is drawn: 60 times a second.
+const FRAME: Duration = Duration::from_micros(16_667);
 /// How often what moves by itself is drawn.
 const TICK: Duration = Duration::from_millis(250);
 /// How long the reader of keys holds the terminal before somebody else may have it.
@@ -58,8 +56,7 @@ pub(super) enum Input {
 type Screens = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
 
 pub(super) fn start(
-    theme: Theme,
-    facts: Facts,
+    screen: Screen,
     on_command: OnCommand,
 ) -> io::Result<(Sender<Input>, JoinHandle<()>)> {
     terminal::restore_on_panic();
@@ -76,7 +73,7 @@ pub(super) fn start(
     let gate = Arc::new(Mutex::new(()));
     read_keys(input.clone(), Arc::clone(&gate))?;
     let chat = Chat {
-        screen: Screen::new(theme, facts),
+        screen,
         terminal,
         on_command,
         gate,

@@ -12,8 +12,10 @@ use podbay_event::Decision;
 use podbay_event::Event;
 use podbay_event::ExecutionReport;
 use podbay_event::Kind;
+use podbay_event::MessageQueue;
 use podbay_event::Progress;
 use podbay_event::ProjectChanges;
+use podbay_event::QueuedMessage;
 
 use super::editor::Editor;
 use super::modal::Ask;
@@ -31,12 +33,15 @@ use super::status::Working;
 use super::theme::Theme;
 use super::transcript::Entry;
 use super::transcript::Transcript;
+use super::vi::Vi;
+use crate::Keys;
 use crate::agent_lines::AgentLines;
 use crate::agent_lines::ShowCalls;
 use crate::agent_lines::innermost;
 use crate::execution_report;
 use crate::note;
 use crate::note::Tone;
+use crate::slash;
 use crate::text;
 
 /// What the terminal or the driver has to do.
@@ -101,7 +106,9 @@ pub struct Screen {
     pub(super) theme: Theme,
     pub(super) transcript: Transcript,
     pub(super) editor: Editor,
-    pub(super) queue: VecDeque<String>,
+    /// Where the keys are those of vi.
+    pub(super) vi: Option<Vi>,
+    pub(super) queue: MessageQueue,
     pub(super) modals: VecDeque<Modal>,
     /// What has the whole screen.
     pub(super) over: Option<Page>,
@@ -137,12 +144,14 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn new(theme: Theme, facts: Facts) -> Self {
+    /// `queue` takes what is typed while the driver has a message.
+    pub fn new(theme: Theme, facts: Facts, keys: Keys, queue: MessageQueue) -> Self {
         Self {
             theme,
             transcript: Transcript::default(),
             editor: Editor::default(),
-            queue: VecDeque::new(),
+            vi: (keys == Keys::Vi).then(Vi::default),
+            queue,
             modals: VecDeque::new(),
             over: None,
             working: None,
@@ -254,7 +263,7 @@ impl Screen {
     pub(super) fn submit(&mut self, message: String, now: Instant) -> Vec<Effect> {
         self.scroll = 0;
         self.chosen = None;
-        self.queue.push_back(message);
+        self.queue.push(slash::queued(message));
         self.send_next(now)
     }
 
@@ -262,7 +271,7 @@ impl Screen {
     pub(super) fn submit_first(&mut self, message: &str, now: Instant) -> Vec<Effect> {
         self.scroll = 0;
         self.chosen = None;
-        self.queue.push_front(message.to_owned());
+        self.queue.push_first(slash::queued(message.to_owned()));
         self.send_next(now)
     }
 
@@ -270,7 +279,7 @@ impl Screen {
         if !self.is_wanted {
             return Vec::new();
         }
-        let Some(message) = self.queue.pop_front() else {
+        let Some(QueuedMessage { text: message, .. }) = self.queue.take_oldest() else {
             return Vec::new();
         };
         self.is_wanted = false;
@@ -342,6 +351,11 @@ impl Screen {
                 self.phase(Phase::Waiting);
             }
             Kind::UserMessage { text, .. } if is_past => {
+                self.transcript.push(Entry::User(text.clone()));
+            }
+            Kind::UserMessageAdded { text } => {
+                self.transcript.end_thinking();
+                self.transcript.end_text();
                 self.transcript.push(Entry::User(text.clone()));
             }
             Kind::CallStarted {

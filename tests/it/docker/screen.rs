@@ -208,6 +208,45 @@ fn a_chat_in_lines_has_the_keys_for_an_editor_and_the_next_mode() {
     env.assert_no_container();
 }
 
+/// Issue 33. Two chats, each with a call that takes seconds, in which something is typed.
+#[test]
+fn a_message_typed_while_a_call_runs_joins_the_task_in_both_faces() {
+    let Some(env) = TestBox::new() else { return };
+    for face in ["--tui", "--classic"] {
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": "sleep 3; echo slept"}))
+            .says("Both.")
+            .says("After.")
+            .start_blocking();
+        let mut screen = chat(&env, &model, &["--mode", "auto", face]);
+        screen.sees(if face == "--tui" { "type a task" } else { "> " });
+        screen.types("the code\r");
+        assert!(
+            within(Duration::from_secs(30), || model.requests().len() == 1),
+            "{face}: the model is asked"
+        );
+        // A terminal without a screen of its own sends a line as it is.
+        let enter = if face == "--tui" { "\r" } else { "\n" };
+        screen.types(&format!("also the docs{enter}"));
+        screen.sees("queued: also the docs");
+        screen.types(&format!("see @app.txt{enter}"));
+        screen.sees("queued until the task ends: see @app.txt");
+        screen.sees("Both.");
+        screen.sees("After.");
+        let requests = model.requests();
+        let told = |n: usize| requests[n]["messages"].to_string();
+        assert!(
+            told(1).contains("slept") && told(1).contains("also the docs"),
+            "{face}"
+        );
+        assert!(!told(1).contains("@app.txt"), "{face}");
+        assert!(told(2).contains("@app.txt"), "{face}");
+        screen.types(&format!("/quit{enter}"));
+        assert_eq!(screen.ends().0, 0);
+    }
+    env.assert_no_container();
+}
+
 #[test]
 fn a_review_on_a_screen_applies_the_hunks_that_were_taken() {
     let Some(env) = TestBox::new() else { return };
