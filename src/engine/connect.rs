@@ -24,6 +24,9 @@ const OLDEST: ClientVersion = ClientVersion {
     minor_version: 41,
 };
 
+/// What Podman calls itself among the programs that it consists of.
+const PODMAN: &str = "Podman Engine";
+
 /// A connection to one container engine. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Engine {
@@ -168,6 +171,18 @@ impl Engine {
                 });
             }
         };
+        let components: Vec<Component> = version
+            .components
+            .unwrap_or_default()
+            .into_iter()
+            .map(Component::from)
+            .collect();
+        if let Some(podman) = components.iter().find(|part| part.name == PODMAN) {
+            return Err(Error::Podman {
+                address: address.to_string(),
+                version: podman.version.clone(),
+            });
+        }
         let theirs = version.api_version.unwrap_or_default();
         let agreed = agreed(&theirs, self.docker.client_version()).ok_or_else(|| {
             explain(
@@ -224,12 +239,7 @@ impl Engine {
                 .map(|platform| platform.name)
                 .unwrap_or_default(),
             architecture: version.arch.unwrap_or_default(),
-            components: version
-                .components
-                .unwrap_or_default()
-                .into_iter()
-                .map(Component::from)
-                .collect(),
+            components,
         })
     }
 }

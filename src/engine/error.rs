@@ -48,6 +48,11 @@ pub enum Error {
         found: String,
         needed: &'static str,
     },
+    #[error(
+        "the engine at {address} is Podman {version}, which makes containers without the read-only and masked paths that Podbay asks for: commands \
+         could write the project's `.git` and read masked files"
+    )]
+    Podman { address: String, version: String },
     #[error("the engine did not answer within {} s while asked to {doing}", within.as_secs())]
     NoAnswer { doing: String, within: Duration },
     #[error("{doing}: the engine reported success, but it still exists after {} s", within.as_secs())]
@@ -207,6 +212,10 @@ impl Error {
                 "check DOCKER_HOST: the port may belong to another program, or want TLS (DOCKER_TLS_VERIFY=1)"
             }
             Self::TooOld { .. } => "update the engine to Docker 20.10 or newer",
+            Self::Podman { .. } => {
+                "use Docker, which runs without root too (`dockerd-rootless-setuptool.sh install`), and name it by DOCKER_HOST, a Docker context or \
+                 `engine.host` where both are there"
+            }
             Self::NoAnswer { .. } => {
                 "the engine hangs or is overloaded; try `docker info`, restart it, or raise `engine.timeout_s`"
             }

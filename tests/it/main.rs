@@ -54,6 +54,7 @@ mod ollama;
 mod one_door;
 mod open_answer;
 mod places;
+mod podman;
 mod recipes;
 mod resume;
 mod session;

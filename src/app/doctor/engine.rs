@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn engines_of_other_makes_are_not_judged_by_docker_s_table() {
         let components = vec![
-            part("Podman Engine", "5.4.0", ""),
+            part("Other Engine", "5.4.0", ""),
             part("OCI Runtime (crun)", "1.20", ""),
         ];
         let checks = judge(&Facts {
