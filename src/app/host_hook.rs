@@ -11,9 +11,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::time::Instant;
 
-use nix::sys::signal::Signal;
-use nix::sys::signal::killpg;
-use nix::unistd::Pid;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
@@ -22,6 +19,9 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use super::Place;
+use super::host_process::end;
+use super::host_process::group_of;
+use super::host_process::hidden_variables;
 use podbay_tools::OnChunk;
 use podbay_wire::CommandEnded;
 use podbay_wire::End;
@@ -51,19 +51,9 @@ enum Over {
 
 impl HostHooks {
     pub(super) fn of(place: &Place) -> Self {
-        let config = &place.config;
-        let providers = config
-            .providers
-            .values()
-            .filter_map(|provider| provider.api_key_env.as_ref());
-        let hidden = providers
-            .chain(&config.llm.api_key_env)
-            .chain(&config.inference.hub_token_env)
-            .cloned()
-            .collect();
         Self {
             project: place.project.clone(),
-            hidden,
+            hidden: hidden_variables(&place.config),
         }
     }
 
@@ -82,10 +72,7 @@ impl HostHooks {
                 });
             }
         };
-        let group = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .map(Pid::from_raw);
+        let group = group_of(&child);
         let most = usize::try_from(hook.output_bytes).unwrap_or(usize::MAX);
         let (out, err) = (Mutex::default(), Mutex::default());
         let mut streams = Box::pin({
@@ -155,7 +142,7 @@ impl HostHooks {
     fn start(&self, hook: &Hook) -> std::io::Result<Child> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "the one program of a user's own that runs on the host, by their own settings"
+            reason = "a command of the user's own that runs on the host, by their own settings"
         )]
         let mut command = Command::new("/bin/sh");
         command
@@ -185,24 +172,6 @@ async fn drain(stream: Option<impl AsyncRead + Unpin>, kept: &Mutex<Vec<u8>>, mo
             .expect("nothing panics while it holds this lock");
         let room = most.saturating_sub(kept.len());
         kept.extend_from_slice(&buffer[..n_read.min(room)]);
-    }
-}
-
-/// Asks the whole group to end, and ends it when it does not.
-async fn end(child: &mut Child, group: Option<Pid>, grace: Duration) {
-    let signal = |signal| {
-        if let Some(group) = group
-            && let Err(error) = killpg(group, signal)
-        {
-            tracing::debug!(%error, "the hook had ended already");
-        }
-    };
-    signal(Signal::SIGTERM);
-    let in_time = tokio::time::timeout(grace, child.wait()).await.is_ok();
-    // What it started may be there although it is not.
-    signal(Signal::SIGKILL);
-    if !in_time && let Err(error) = child.wait().await {
-        tracing::warn!(%error, "a hook could not be waited for");
     }
 }
 

@@ -270,7 +270,14 @@ pub(super) async fn sit_down(
         {
             sandbox.hurry_at(front.interrupt.haste());
             begun = named_servers
-                .begin(config, sandbox, &policy, &place.state, cancel)
+                .begin(
+                    config,
+                    &place.project,
+                    sandbox,
+                    &policy,
+                    &place.state,
+                    cancel,
+                )
                 .await;
         }
         let _ = tell_tools.send(begun.tools.clone());

@@ -18,6 +18,7 @@ use super::later;
 use super::setup;
 use super::setup::Setup;
 use podbay_app as app;
+use podbay_app::McpPlace;
 use podbay_app::McpServer;
 use podbay_app::McpServerState;
 use podbay_app::McpSource;
@@ -42,7 +43,7 @@ pub(super) enum McpCommand {
 #[derive(Debug, Args)]
 pub(super) struct McpListArgs {
     #[command(flatten)]
-    place: McpPlace,
+    project: McpProject,
     #[command(flatten)]
     format: FormatFlags,
 }
@@ -50,7 +51,7 @@ pub(super) struct McpListArgs {
 #[derive(Debug, Args)]
 pub(super) struct McpTrustArgs {
     #[command(flatten)]
-    place: McpPlace,
+    project: McpProject,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -65,14 +66,14 @@ pub(super) struct McpAcceptArgs {
     #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     name: String,
     #[command(flatten)]
-    place: McpPlace,
+    project: McpProject,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
 }
 
 #[derive(Debug, Args)]
-struct McpPlace {
+struct McpProject {
     /// Project folder
     #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
     path: Option<PathBuf>,
@@ -80,7 +81,7 @@ struct McpPlace {
     config: ConfigFlags,
 }
 
-impl McpPlace {
+impl McpProject {
     fn open(&self) -> Result<(Setup, PathBuf), app::Error> {
         let setup = Setup::in_project(&self.config, self.path.as_deref(), Vec::new())?;
         setup.check_folder(self.path.as_deref())?;
@@ -105,7 +106,7 @@ struct ServerList<'a> {
 }
 
 fn list(args: &McpListArgs) -> Result<u8, app::Error> {
-    let (setup, folder) = args.place.open()?;
+    let (setup, folder) = args.project.open()?;
     let servers = app::mcp_servers(&setup.config, &folder, &setup.state)?;
     if args.format.is_json() {
         deliver_json(&ServerList { servers: &servers })?;
@@ -121,14 +122,15 @@ fn list(args: &McpListArgs) -> Result<u8, app::Error> {
             McpServerState::On => "on".to_owned(),
             McpServerState::Off { why } => format!("off: {why}"),
         };
-        describe(
-            &mut out,
-            &server.name,
-            server.source,
-            &state,
-            &server.command,
-            &server.tools,
-        );
+        Description {
+            name: &server.name,
+            source: server.source,
+            state: &state,
+            command: &server.command,
+            place: server.place,
+            tools: &server.tools,
+        }
+        .write(&mut out);
         if server.n_changed > 0 {
             let _ = writeln!(
                 out,
@@ -156,14 +158,15 @@ pub(super) fn session_servers(servers: &[McpStatus]) -> String {
             McpState::Running => "running".to_owned(),
             McpState::Failed { why } => format!("failed: {why}; the next call starts it again"),
         };
-        describe(
-            &mut out,
-            &server.name,
-            server.source,
-            &state,
-            &server.command,
-            &server.tools,
-        );
+        Description {
+            name: &server.name,
+            source: server.source,
+            state: &state,
+            command: &server.command,
+            place: server.place,
+            tools: &server.tools,
+        }
+        .write(&mut out);
         for note in &server.notes {
             let _ = writeln!(out, "    note     {}", text::line(note));
         }
@@ -171,32 +174,40 @@ pub(super) fn session_servers(servers: &[McpStatus]) -> String {
     out.trim_end().to_owned()
 }
 
-fn describe(
-    out: &mut String,
-    name: &str,
+/// What is said of a server, in a session and without one.
+struct Description<'a> {
+    name: &'a str,
     source: McpSource,
-    state: &str,
-    command: &str,
-    tools: &[String],
-) {
-    let source = match source {
-        McpSource::Settings => "settings",
-        McpSource::Project => ".mcp.json",
-    };
-    let _ = writeln!(
-        out,
-        "{}  ({source})  {}\n    command  {}",
-        text::line(name),
-        text::line(state),
-        text::line(command)
-    );
-    if !tools.is_empty() {
-        let _ = writeln!(out, "    tools    {}", text::line(&tools.join(", ")));
+    state: &'a str,
+    command: &'a str,
+    place: McpPlace,
+    tools: &'a [String],
+}
+
+impl Description<'_> {
+    fn write(&self, out: &mut String) {
+        let source = match self.source {
+            McpSource::Settings => "settings",
+            McpSource::Project => ".mcp.json",
+        };
+        let _ = writeln!(
+            out,
+            "{}  ({source})  {}\n    command  {}",
+            text::line(self.name),
+            text::line(self.state),
+            text::line(self.command)
+        );
+        if self.place == McpPlace::Host {
+            let _ = writeln!(out, "    where    on your machine, outside of the sandbox");
+        }
+        if !self.tools.is_empty() {
+            let _ = writeln!(out, "    tools    {}", text::line(&self.tools.join(", ")));
+        }
     }
 }
 
 fn revoke(args: &McpTrustArgs) -> Result<u8, app::Error> {
-    let (setup, folder) = args.place.open()?;
+    let (setup, folder) = args.project.open()?;
     deliver(if app::revoke_project_mcp(&folder, &setup.state)? {
         "its MCP servers are not started any more\n"
     } else {
@@ -206,7 +217,7 @@ fn revoke(args: &McpTrustArgs) -> Result<u8, app::Error> {
 }
 
 async fn trust(args: &McpTrustArgs) -> Result<u8, app::Error> {
-    let (setup, folder) = args.place.open()?;
+    let (setup, folder) = args.project.open()?;
     let Some(own) = app::project_mcp(&folder, &setup.state)? else {
         return Err(app::Error::usage(
             "there is no `.mcp.json` here that could be enabled",
@@ -241,7 +252,7 @@ async fn trust(args: &McpTrustArgs) -> Result<u8, app::Error> {
 }
 
 async fn accept(args: &McpAcceptArgs) -> Result<u8, app::Error> {
-    let (setup, folder) = args.place.open()?;
+    let (setup, folder) = args.project.open()?;
     let shown = app::changed_tools(&setup.config, &folder, &setup.state, &args.name)?;
     if shown.changes.is_empty() {
         deliver("its tools are described as you know them\n")?;

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::Table;
@@ -14,6 +16,7 @@ use super::env_vars::Guess;
 use super::hooks::without_host;
 use super::key::Known;
 use super::layer::Layer;
+use super::mcp_servers;
 use super::secret::is_secret;
 use super::untrusted_settings::narrow;
 
@@ -56,6 +59,7 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
         merged.add::<C>(&layer, &known)?;
     }
     let mut passed_over = Vec::new();
+    let mut servers_of_project = BTreeSet::new();
     if let Some(ProjectLayer { file, trusted }) = &sources.project {
         let mut layer = Layer::parse(file.path(), file.text().to_owned())?;
         if !trusted {
@@ -69,6 +73,8 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
             passed_over = narrow(&mut layer, &known, &merged.table, &defaults);
         }
         passed_over.extend(without_host(&mut layer));
+        passed_over.extend(mcp_servers::without_users(&mut layer, &merged.table));
+        servers_of_project = mcp_servers::names(&layer);
         merged.add::<C>(&layer, &known)?;
     }
     if let Some(path) = &sources.file
@@ -111,6 +117,7 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(
         }
         merged.add::<C>(&layer, &known)?;
     }
+    mcp_servers::refuse_shared(&merged.table, &servers_of_project, &merged.origins)?;
     let config = Value::Table(merged.table)
         .try_into::<C>()
         .map_err(|error| {

@@ -21,6 +21,7 @@ mod key;
 mod latitude;
 mod layer;
 mod load;
+mod mcp_servers;
 mod origin;
 mod project;
 mod provider;

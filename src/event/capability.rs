@@ -26,6 +26,10 @@ pub enum Capability {
         host: String,
     },
     ChangeOutsideSandbox,
+    /// A call of an MCP server that the user's settings run on their machine.
+    UseHostServer {
+        server: String,
+    },
     /// A file whose name is protected.
     ProtectedName {
         name: String,
@@ -80,6 +84,9 @@ impl Capability {
             }
             Self::Network { host } => format!("reach {host} over the network"),
             Self::ChangeOutsideSandbox => "change something outside of the sandbox".to_owned(),
+            Self::UseHostServer { server } => {
+                format!("have the MCP server `{server}` do it on your machine")
+            }
             Self::ProtectedName { name } => format!("touch the protected file {name}"),
             Self::BlockedCommand { reason } => format!("run a blocked command ({reason})"),
             Self::RunProgram {

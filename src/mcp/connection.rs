@@ -56,6 +56,7 @@ pub(super) struct Connection {
 /// What the server may ask of us: which folder it works on. Requests for the model and for the user
 /// are refused, as the capabilities say.
 struct Client {
+    root: String,
     has_new_list: Arc<AtomicBool>,
 }
 
@@ -71,7 +72,7 @@ impl ClientHandler for Client {
         &self,
         _context: RequestContext<RoleClient>,
     ) -> impl Future<Output = Result<Roots, ErrorData>> + Send + '_ {
-        std::future::ready(Ok(roots::roots()))
+        std::future::ready(Ok(roots::roots(&self.root)))
     }
 
     fn on_tool_list_changed(
@@ -91,10 +92,12 @@ impl Connection {
             reader,
             writer,
             end,
+            root,
         } = stream;
         let reader = lines::bounded(reader, end.clone());
         let has_new_list = Arc::<AtomicBool>::default();
         let client = Client {
+            root,
             has_new_list: Arc::clone(&has_new_list),
         };
         let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(reader, writer);

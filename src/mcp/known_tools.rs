@@ -197,6 +197,10 @@ fn key(server: &str, options: &ServerOptions) -> String {
     for (name, value) in &options.env {
         words.extend([name.as_str(), value.as_str()]);
     }
+    // In the sandbox it adds no word, so that records of earlier versions hold.
+    if options.is_on_host() {
+        words.push("on the host");
+    }
     format!("{server} {}", hash(&words))
 }
 
@@ -251,17 +255,23 @@ mod tests {
         known.accept("x", &options, &shown).expect("kept");
         assert_eq!(check(&[second]), []);
         assert_eq!(check(&[first]).len(), 1);
-        // Another command is another server.
+        // Another command is another server, and so is one in another place.
         let other = ServerOptions {
             args: vec!["-x".to_owned()],
             ..ServerOptions::default()
         };
-        assert_eq!(
-            known
-                .check("x", &other, &[tool("a", "Other.")])
-                .expect("kept"),
-            []
-        );
+        let on_host = ServerOptions {
+            place: crate::ServerPlace::Host,
+            ..ServerOptions::default()
+        };
+        for options in [other, on_host] {
+            assert_eq!(
+                known
+                    .check("x", &options, &[tool("a", "Other.")])
+                    .expect("kept"),
+                []
+            );
+        }
     }
 
     #[test]

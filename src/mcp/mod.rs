@@ -31,6 +31,7 @@ pub use known_tools::Change;
 pub use known_tools::KnownTools;
 pub use options::Options;
 pub use options::ServerOptions;
+pub use options::ServerPlace;
 pub use options::ToolFilter;
 pub use plain_text::plain_line;
 pub use project_file::PROJECT_FILE;

@@ -16,7 +16,8 @@ const LONGEST_NAME: usize = 24;
 #[serde(default)]
 pub struct Options {
     /// Servers by name: `[mcp.servers.NAME]` with `command` and, as wanted, `args`, `env`, `cwd`,
-    /// `enabled`, `timeout`, `tools.allow` and `tools.deny`. They run in the sandbox.
+    /// `enabled`, `timeout`, `tools.allow` and `tools.deny`. They run in the sandbox, unless
+    /// `where` is `host`.
     pub servers: BTreeMap<String, ServerOptions>,
     /// How long a server may take to start and to list its tools.
     pub start_timeout: Seconds,
@@ -26,18 +27,35 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ServerOptions {
-    /// The program, found in the sandbox.
+    /// The program, found where the server runs.
     pub command: String,
     pub args: Vec<String>,
-    /// Variables in addition to those of every command in the sandbox.
+    /// Variables in addition to those of every command in the sandbox, or of the user on the host.
     pub env: BTreeMap<String, String>,
-    /// Where it runs, as a path from the project's folder.
+    /// Its working directory, as a path from the project's folder. Without it, that folder, or on
+    /// the host the user's home folder.
     pub cwd: Option<String>,
+    /// Where it runs: `sandbox` or `host`.
+    #[serde(rename = "where")]
+    pub place: ServerPlace,
     pub enabled: bool,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
     /// How long one call may take.
     pub timeout: Seconds,
+}
+
+/// Where a server runs.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerPlace {
+    /// In the sandbox of the session.
+    #[default]
+    Sandbox,
+    /// On the user's machine, as the user.
+    Host,
 }
 
 /// Tools by the names that the server gives them; a `*` at the end stands for any rest.
@@ -66,6 +84,7 @@ impl Default for ServerOptions {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
+            place: ServerPlace::default(),
             enabled: true,
             tools: ToolFilter::default(),
             timeout: Seconds::new(60),
@@ -107,6 +126,14 @@ impl ServerOptions {
                 "it is empty: name the program that is the server".to_owned(),
             ));
         }
+        // A path from the working directory could be a file of the project.
+        if self.is_on_host() && self.command.contains('/') && !self.command.starts_with('/') {
+            return Some((
+                "command",
+                "on the host it is the name of a program in your PATH, or an absolute path"
+                    .to_owned(),
+            ));
+        }
         if has_nul(&self.command) || self.args.iter().any(has_nul) {
             return Some(("args", "a NUL cannot be in an argument".to_owned()));
         }
@@ -115,6 +142,9 @@ impl ServerOptions {
         if !self.env.keys().all(is_variable) || self.env.values().any(has_nul) {
             return Some(("env", "a variable has no valid name or value".to_owned()));
         }
+        if self.cwd.as_ref().is_some_and(has_nul) {
+            return Some(("cwd", "a NUL cannot be in a path".to_owned()));
+        }
         if self.timeout.get() == 0 {
             return Some((
                 "timeout",
@@ -122,6 +152,11 @@ impl ServerOptions {
             ));
         }
         None
+    }
+
+    /// Returns whether it runs on the user's machine.
+    pub fn is_on_host(&self) -> bool {
+        self.place == ServerPlace::Host
     }
 
     /// Returns the command line in words.
@@ -190,16 +225,27 @@ mod tests {
             "[servers.a]\ncommand = 'x'\nenv = { 'A=B' = '1' }",
             "servers.a.env",
         );
+        check(
+            "[servers.a]\ncommand = 'bin/x'\nwhere = 'host'",
+            "servers.a.command",
+        );
         for name in ["a__b", "_a", "a_", "'a b'", "'../a'"] {
             check(
                 &format!("[servers.{name}]\ncommand = 'x'"),
                 &format!("servers.{}", name.trim_matches('\'')),
             );
         }
-        let fine: Options =
-            toml::from_str("[servers.a-b_c]\ncommand = 'x'\ntools.deny = ['write_*']")
-                .expect("fine");
-        assert_eq!(fine.mistakes(), []);
+        for fine in [
+            "[servers.a-b_c]\ncommand = 'x'\ntools.deny = ['write_*']",
+            "[servers.a]\ncommand = 'bin/x'\nwhere = 'sandbox'",
+            "[servers.a]\ncommand = 'x'\nwhere = 'host'",
+            "[servers.a]\ncommand = '/opt/x'\nwhere = 'host'",
+        ] {
+            let options: Options = toml::from_str(fine).expect(fine);
+            assert_eq!(options.mistakes(), [], "{fine}");
+        }
+        toml::from_str::<Options>("[servers.a]\ncommand = 'x'\nwhere = 'moon'")
+            .expect_err("no such place");
     }
 
     #[test]

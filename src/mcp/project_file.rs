@@ -56,6 +56,16 @@ fn options(name: &str, server: &Value) -> Result<ServerOptions, String> {
     if server.get("url").is_some() {
         return Err("it is reached over HTTP, which is not supported yet".to_owned());
     }
+    match &server["where"] {
+        Value::Null => {}
+        Value::String(place) if place == "sandbox" => {}
+        _ => {
+            return Err(
+                "`where`: a server of a project runs in the sandbox; only your own settings name one on your machine"
+                    .to_owned(),
+            );
+        }
+    }
     let text = |value: &Value, key: &str| {
         let text = value
             .as_str()
@@ -100,6 +110,8 @@ mod tests {
             "web": {"type": "http", "url": "https://example.com/mcp"},
             "key": {"command": "x", "env": {"K": "${GITHUB_TOKEN}"}},
             "a__b": {"command": "x"},
+            "host": {"command": "x", "where": "host"},
+            "list": {"command": "x", "where": ["sandbox"]},
             "bad": {"args": ["x"]}
         }}"#;
         let found = project_servers(text).expect("reads");
@@ -110,7 +122,9 @@ mod tests {
             .iter()
             .map(|(name, _)| name.as_str())
             .collect();
-        assert_eq!(skipped, ["web", "key", "a__b", "bad"]);
+        let why = &found.skipped[3].1;
+        assert!(why.contains("only your own settings"), "{why}");
+        assert_eq!(skipped, ["web", "key", "a__b", "host", "list", "bad"]);
     }
 
     #[test]

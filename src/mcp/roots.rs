@@ -13,9 +13,6 @@ use rmcp::model::RootsCapabilities;
 
 pub(super) type Roots = ListRootsResult;
 
-/// The project's folder in the sandbox, where servers run.
-const ROOT: &str = "file:///workspace";
-
 /// Returns what this client can do: tell the folder.
 pub(super) fn capabilities() -> ClientCapabilities {
     let mut capabilities = ClientCapabilities::default();
@@ -23,6 +20,6 @@ pub(super) fn capabilities() -> ClientCapabilities {
     capabilities
 }
 
-pub(super) fn roots() -> Roots {
-    ListRootsResult::new(vec![Root::new(ROOT)])
+pub(super) fn roots(root: &str) -> Roots {
+    ListRootsResult::new(vec![Root::new(root)])
 }

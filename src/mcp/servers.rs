@@ -15,6 +15,7 @@ use super::Error;
 use super::Opener;
 use super::PromptDefinition;
 use super::ServerOptions;
+use super::ServerPlace;
 use super::ServerState;
 use super::Source;
 use super::ToolDefinition;
@@ -33,6 +34,8 @@ pub struct ServerStatus {
     pub name: String,
     pub source: Source,
     pub command: String,
+    #[serde(rename = "where")]
+    pub place: ServerPlace,
     #[serde(flatten)]
     pub state: ServerState,
     /// The names by which the model calls its tools.
@@ -166,6 +169,7 @@ impl Servers {
                 name: server.name.clone(),
                 source: server.source,
                 command: server.options.command_line(),
+                place: server.options.place,
                 state,
                 tools: its.map(|tool| tool.name.clone()).collect(),
                 notes,
@@ -174,7 +178,7 @@ impl Servers {
         self.servers.iter().map(status).collect()
     }
 
-    /// Returns the command of a server.
+    /// Returns the settings of a server.
     pub fn options(&self, name: &str) -> Option<&ServerOptions> {
         let server = self.servers.iter().find(|server| server.name == name);
         server.map(|server| &server.options)
@@ -186,5 +190,6 @@ impl Servers {
         for server in &self.servers {
             server.close().await;
         }
+        self.opener.close().await;
     }
 }

@@ -15,7 +15,7 @@ use super::plain_line;
 /// How much of the end of its standard error is kept.
 const STDERR_TAIL: usize = 4 << 10;
 
-/// Starts servers. `app` starts them in the sandbox; tests give streams in memory.
+/// Starts servers. `app` starts them in the sandbox or on the host; tests give streams in memory.
 pub trait Opener: Send + Sync {
     /// Starts a server; the error says why it cannot be started.
     fn open<'a>(
@@ -23,6 +23,11 @@ pub trait Opener: Send + Sync {
         server: &'a ServerOptions,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<ByteStream, String>>;
+
+    /// Waits until all servers whose streams were dropped have ended.
+    fn close(&self) -> Later<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// A server's standard streams. Dropping both ends its process.
@@ -32,6 +37,8 @@ pub struct ByteStream {
     /// Its standard input.
     pub writer: Box<dyn AsyncWrite + Send + Unpin>,
     pub end: ServerEnd,
+    /// The project's folder as the server sees it, a URI.
+    pub root: String,
 }
 
 /// How a server ended, as far as it is known, and the end of what it wrote to its standard error.

@@ -46,6 +46,12 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
         Action::Host(call) => {
             let facts = call.facts();
             needed.add_all(facts.needs, action);
+            if let HostCall::Foreign(call) = call
+                && call.on_host
+            {
+                let server = call.server().to_owned();
+                needed.add(Capability::UseHostServer { server });
+            }
             if facts.effect == HostEffect::Host {
                 needed.add(Capability::ChangeOutsideSandbox);
             }

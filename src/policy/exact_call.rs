@@ -98,7 +98,8 @@ impl ExactCall {
         })
     }
 
-    /// A call of a server's tool: the tool and its arguments are all that it is known by.
+    /// A call of a server's tool: the tool, its arguments and the server's place are all that it is
+    /// known by.
     fn of_foreign(call: &ForeignCall) -> Option<Self> {
         let arguments = Value::Object(call.arguments.clone()).to_string();
         (arguments.len() <= COMMAND_MAX).then(|| Self {
@@ -106,7 +107,10 @@ impl ExactCall {
             command: None,
             directory: String::new(),
             paths: Vec::new(),
-            with: vec![arguments],
+            // An answer about a server in the sandbox is none about one that was moved to the host.
+            with: std::iter::once(arguments)
+                .chain(call.on_host.then(|| "on the host".to_owned()))
+                .collect(),
         })
     }
 
@@ -170,5 +174,27 @@ pub(super) fn reason_for_once(
             Some("the command is too long to remember, or its directory is unknown".to_owned())
         }
         (None, None) => Some("it names no file by which it could be recognized later".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_about_a_server_in_the_sandbox_is_none_about_one_on_the_host() {
+        let call = |on_host| {
+            let call = ForeignCall {
+                name: "mcp__git__log".to_owned(),
+                arguments: Map::new(),
+                on_host,
+            };
+            ExactCall::of(&Action::Host(HostCall::Foreign(call)), "").expect("it is known")
+        };
+        assert_eq!(call(false), call(false));
+        assert_ne!(call(false), call(true));
+        assert_eq!(call(true).words(), "mcp__git__log ({}, on the host)");
     }
 }

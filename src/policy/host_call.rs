@@ -60,13 +60,23 @@ pub struct SpawnCall {
     pub system_prompt: Option<String>,
 }
 
-/// A call of a tool of an MCP server. The server runs in the sandbox; the host only has the stream
-/// to it.
+/// A call of a tool of an MCP server. The server runs in the sandbox, and the host only has the
+/// stream to it; or on the host, where the user's own settings say so.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForeignCall {
     /// The tool's full name, `mcp__SERVER__TOOL`.
     pub name: String,
     pub arguments: Map<String, Value>,
+    /// Whether the server runs on the user's machine, outside of the sandbox.
+    pub on_host: bool,
+}
+
+impl ForeignCall {
+    /// Returns the name of the server.
+    pub(super) fn server(&self) -> &str {
+        let name = self.name.strip_prefix(FOREIGN).unwrap_or(&self.name);
+        name.split_once("__").map_or(name, |(server, _)| server)
+    }
 }
 
 /// An install phase that the model asks for.
@@ -113,7 +123,7 @@ pub(super) enum HostEffect {
     Sandbox,
     /// Whatever the calls of an agent change, each of which is judged by itself.
     Agent,
-    /// Whatever a command changes on the user's machine.
+    /// Whatever a command or a server changes on the user's machine.
     Host,
 }
 
@@ -153,6 +163,7 @@ impl HostCall {
             Self::Search(_) => ("web_search", HostEffect::Requests, &[]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
             Self::Spawn(_) => ("spawn_agent", HostEffect::Agent, &[CallNeed::SpawnAgent]),
+            Self::Foreign(call) if call.on_host => (&call.name, HostEffect::Host, &[]),
             Self::Foreign(call) => (&call.name, HostEffect::Sandbox, &[CallNeed::RunInSandbox]),
         };
         HostFacts {

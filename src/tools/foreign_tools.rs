@@ -25,6 +25,8 @@ pub struct ForeignTool {
     pub description: String,
     /// The JSON schema of its arguments, without references.
     pub parameters: Value,
+    /// Whether its server runs on the user's machine.
+    pub on_host: bool,
 }
 
 /// The tools of all servers of a session.
@@ -132,6 +134,7 @@ impl ForeignTools {
             action: Action::Host(HostCall::Foreign(ForeignCall {
                 name: tool.name.clone(),
                 arguments,
+                on_host: tool.on_host,
             })),
             notes,
         })

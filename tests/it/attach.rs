@@ -49,6 +49,26 @@ fn attached(env: &TestEnv, arguments: &[&str]) -> Command {
 }
 
 #[test]
+fn a_server_on_the_host_is_off_where_podbay_itself_is_in_a_container() {
+    let env = TestEnv::new();
+    let config = env.beside("mcp.toml");
+    let servers =
+        "[mcp.servers.h]\ncommand = 'x'\nwhere = 'host'\n[mcp.servers.s]\ncommand = 'x'\n";
+    std::fs::write(&config, servers).expect("written");
+    let config = config.display().to_string();
+    let list = run(&mut attached(&env, &["mcp", "list", "--config", &config]))
+        .expect(0)
+        .text();
+    for words in [
+        "h  (settings)  off: `where` is `host`",
+        "which is not your machine",
+        "s  (settings)  on",
+    ] {
+        assert!(list.contains(words), "{words}: {list}");
+    }
+}
+
+#[test]
 fn what_is_not_offered_with_attach_is_refused() {
     let env = TestEnv::new();
     for (arguments, words) in [

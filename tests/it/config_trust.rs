@@ -195,6 +195,61 @@ fn c_01_a_project_may_only_make_things_tighter() {
 }
 
 #[test]
+fn no_project_has_a_say_in_an_mcp_server_on_the_host() {
+    let user = "[mcp.servers.mine]\ncommand = \"x\"\nwhere = \"host\"\n";
+    let theirs = "[mcp.servers.mine]\ncommand = \"evil\"\nargs = [\"evil\"]\nenv = { A = \"evil\" }\n\
+                  [mcp.servers.host]\ncommand = \"evil\"\nwhere = \"host\"\n\
+                  [mcp.servers.own]\ncommand = \"sh\"\n";
+    let alone = load(user, "", false);
+    for (trusted, names, said) in [
+        (false, &["mine"][..], &["mcp.servers"][..]),
+        (
+            true,
+            &["mine", "own"],
+            &["mcp.servers.host", "mcp.servers.mine"],
+        ),
+    ] {
+        let with = load(user, theirs, trusted);
+        let servers = &with.config.mcp.servers;
+        assert_eq!(servers.keys().collect::<Vec<_>>(), names);
+        assert_eq!(servers["mine"], alone.config.mcp.servers["mine"]);
+        let passed: Vec<&str> = with
+            .passed_over
+            .iter()
+            .map(|passed| passed.key.as_str())
+            .collect();
+        assert_eq!(passed, said);
+    }
+    // Nor does it say half of one that settings above it put on the host.
+    let temp = tempfile::tempdir().expect("a folder");
+    fs::create_dir(temp.path().join(".podbay")).expect("made");
+    fs::write(temp.path().join(FILE), theirs).expect("written");
+    let file = ProjectFile::read(temp.path())
+        .expect("reads")
+        .expect("is there");
+    let path = temp.path().join("above.toml");
+    fs::write(
+        &path,
+        "[mcp.servers.own]\ncommand = \"x\"\nwhere = \"host\"\n",
+    )
+    .expect("written");
+    let sources = Sources {
+        project: Some(ProjectLayer {
+            file,
+            trusted: true,
+        }),
+        file: Some(path),
+        ..Sources::default()
+    };
+    let error = Config::load(&sources).expect_err("two describe one server");
+    let told = error.to_string();
+    assert!(
+        told.contains("above.toml") && told.contains("give yours another name"),
+        "{told}"
+    );
+}
+
+#[test]
 fn c_05_no_project_runs_a_hook_on_the_host_or_without_trust() {
     let hooks = "[[hooks.stop]]\nrun = \"in the sandbox\"\n[[hooks.stop]]\nrun = \"on the host\"\nwhere = \"host\"\n\
                  [hooks.pre_tool_use]\nbash = \"in short\"\n";

@@ -11,8 +11,12 @@ use crate::bench::open_project;
 use podbay_config::Config;
 use podbay_mcp as mcp;
 use podbay_mcp::ServerOptions;
+use podbay_mcp::ServerPlace;
 use podbay_mcp::Source;
 use podbay_session::State;
+
+/// Why a server on the host is off where the sandbox is one that Podbay did not start.
+const NO_HOST: &str = "`where` is `host`, and Podbay itself runs in a container of compose, which is not your machine";
 
 /// A server that is named somewhere.
 #[derive(Clone, Debug, Serialize)]
@@ -21,6 +25,8 @@ pub struct McpServer {
     pub source: Source,
     /// The command line in words.
     pub command: String,
+    #[serde(rename = "where")]
+    pub place: ServerPlace,
     #[serde(flatten)]
     pub state: McpServerState,
     /// The names of its tools, as it listed them in an earlier session.
@@ -60,10 +66,12 @@ pub(super) fn named(
     };
     let mut servers = Vec::new();
     for (name, options) in &config.mcp.servers {
-        let is_on = if options.enabled {
-            McpServerState::On
-        } else {
+        let is_on = if !options.enabled {
             off("`enabled` is false in the settings")
+        } else if options.is_on_host() && crate::is_attached(config) {
+            off(NO_HOST)
+        } else {
+            McpServerState::On
         };
         servers.push(server(name, options, Source::Settings, is_on, state)?);
     }
@@ -109,6 +117,7 @@ fn server(
         name: name.to_owned(),
         source,
         command: options.command_line(),
+        place: options.place,
         state: is_on,
         tools: known.accepted(name, options).map_err(failed)?,
         n_changed: known.pending(name, options).map_err(failed)?.len(),

@@ -1,10 +1,11 @@
-//! MCP servers: which a session has, how they are started in its sandbox, and what the user
-//! decides about them.
+//! MCP servers: which a session has, how they are started in its sandbox or on the host, and what
+//! the user decides about them.
 //!
 //! The user's settings name servers, and so may the project's `.mcp.json`, which counts only once
 //! the user has enabled these very bytes. Start with [`session::begin`].
 
 mod decide;
+mod host_server;
 mod list;
 mod opener;
 mod project;

@@ -1,4 +1,4 @@
-//! Starts a server in the sandbox, and carries its standard streams.
+//! Starts a server where it runs; carries the standard streams of one in the sandbox.
 
 use std::time::Duration;
 
@@ -7,12 +7,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
+use super::host_server::HostServers;
 use crate::record::with_causes;
 use podbay_mcp::ByteStream;
 use podbay_mcp::Later;
 use podbay_mcp::Opener;
 use podbay_mcp::ServerEnd;
 use podbay_mcp::ServerOptions;
+use podbay_mcp::ServerPlace;
 use podbay_policy::Action;
 use podbay_policy::Approved;
 use podbay_sandbox::Sandbox;
@@ -27,40 +29,67 @@ use podbay_wire::Output;
 use podbay_wire::message::Stream;
 
 /// Bytes that wait in each direction.
-const WAITING: usize = 64 << 10;
+pub(super) const WAITING: usize = 64 << 10;
 
 /// How long a server may take to end after its input has ended.
-const LEAVING: Duration = Duration::from_secs(1);
+pub(super) const LEAVING: Duration = Duration::from_secs(1);
 
-pub(super) struct SandboxOpener {
+/// The project's folder in the sandbox.
+const ROOT: &str = "file:///workspace";
+
+/// Starts the servers of a session.
+pub(super) struct SessionOpener {
+    pub(super) sandbox: SandboxServers,
+    pub(super) host: HostServers,
+}
+
+/// Starts servers in the sandbox.
+pub(super) struct SandboxServers {
     pub(super) sandbox: Sandbox,
     /// Milliseconds between TERM and KILL.
     pub(super) grace_ms: u64,
 }
 
-impl Opener for SandboxOpener {
+impl Opener for SessionOpener {
     fn open<'a>(
         &'a self,
         server: &'a ServerOptions,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<ByteStream, String>> {
         Box::pin(async move {
-            let words = std::iter::once(&server.command).chain(&server.args);
-            // The user has named this server in the settings, or enabled the file that names it.
-            let approved = Approved::by_hand(Exec {
-                argv: words.map(|word| BytesPath::from_text(word)).collect(),
-                working_directory: server.cwd.as_deref().map(BytesPath::from_text),
-                environment: server.env.clone().into_iter().collect(),
-                terminal: None,
-                timeout_ms: None,
-                grace_ms: self.grace_ms,
-            });
-            let Action::Box(call) = approved.into_inner() else {
-                return Err("a server is a program in the sandbox".to_owned());
-            };
-            let open = self.sandbox.open(call, cancel).await;
-            Ok(carry(open.map_err(|error| with_causes(&error))?))
+            match server.place {
+                ServerPlace::Sandbox => self.sandbox.open(server, cancel).await,
+                ServerPlace::Host => self.host.open(server),
+            }
         })
+    }
+
+    fn close(&self) -> Later<'_, ()> {
+        Box::pin(self.host.close())
+    }
+}
+
+impl SandboxServers {
+    async fn open(
+        &self,
+        server: &ServerOptions,
+        cancel: &CancellationToken,
+    ) -> Result<ByteStream, String> {
+        let words = std::iter::once(&server.command).chain(&server.args);
+        // The user has named this server in the settings, or enabled the file that names it.
+        let approved = Approved::by_hand(Exec {
+            argv: words.map(|word| BytesPath::from_text(word)).collect(),
+            working_directory: server.cwd.as_deref().map(BytesPath::from_text),
+            environment: server.env.clone().into_iter().collect(),
+            terminal: None,
+            timeout_ms: None,
+            grace_ms: self.grace_ms,
+        });
+        let Action::Box(call) = approved.into_inner() else {
+            return Err("a server is a program in the sandbox".to_owned());
+        };
+        let open = self.sandbox.open(call, cancel).await;
+        Ok(carry(open.map_err(|error| with_causes(&error))?))
     }
 }
 
@@ -76,6 +105,7 @@ fn carry(open: OpenCall) -> ByteStream {
         reader: Box::new(reader),
         writer: Box::new(writer),
         end,
+        root: ROOT.to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The servers of one session: named before its sandbox is there, started in it, and their tools
 //! as the model is shown them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -8,12 +9,16 @@ use tokio_util::sync::CancellationToken;
 use super::McpServerState;
 use super::ProjectMcp;
 use super::decide::known_tools;
+use super::host_server::HostServers;
 use super::list::McpServer;
 use super::list::named;
-use super::opener::SandboxOpener;
+use super::opener::SandboxServers;
+use super::opener::SessionOpener;
+use crate::host_process::hidden_variables;
 use crate::record::with_causes;
 use podbay_config::Config;
 use podbay_mcp as mcp;
+use podbay_mcp::ServerOptions;
 use podbay_mcp::ServerState;
 use podbay_mcp::Servers;
 use podbay_mcp::Source;
@@ -84,6 +89,14 @@ pub(crate) fn name(
         );
         servers.clear();
     }
+    for server in servers.iter().filter(|server| is_on(server)) {
+        if server.options.is_on_host() {
+            warnings.push(format!(
+                "the MCP server `{}` runs on your machine, outside of the sandbox, as your settings say: {}",
+                server.name, server.command
+            ));
+        }
+    }
     (NamedServers { servers }, warnings)
 }
 
@@ -97,19 +110,25 @@ impl NamedServers {
         !self.servers.iter().any(is_on)
     }
 
-    /// Starts the servers in the sandbox, and asks for their tools. What rules deny, and what a
-    /// server describes otherwise than before, is not offered.
+    /// Starts the servers in the sandbox, or on the host for the project in this folder, and asks
+    /// for their tools. What rules deny, and what a server describes otherwise than before, is not
+    /// offered.
     pub(crate) async fn begin(
         &self,
         config: &Config,
+        project: &Path,
         sandbox: &Sandbox,
         policy: &Policy,
         state: &State,
         cancel: &CancellationToken,
     ) -> BegunServers {
-        let opener = SandboxOpener {
-            sandbox: sandbox.clone(),
-            grace_ms: config.sandbox.grace.get() * 1000,
+        let grace = config.sandbox.grace;
+        let opener = SessionOpener {
+            sandbox: SandboxServers {
+                sandbox: sandbox.clone(),
+                grace_ms: grace.get() * 1000,
+            },
+            host: HostServers::new(project, hidden_variables(config), grace.duration()),
         };
         let all: Vec<_> = self
             .servers
@@ -141,6 +160,9 @@ impl NamedServers {
             short_name: tool.tool.clone(),
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
+            on_host: servers
+                .options(&tool.server)
+                .is_some_and(ServerOptions::is_on_host),
         });
         let tools = tools.collect();
         servers.offer(offered);

@@ -1,14 +1,19 @@
 //! MCP servers in a real sandbox.
 
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::json;
 
+use super::chat::Talk;
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
+use crate::support::test_env::within;
 
 /// A server in the shell that the sandbox has anyway. Its tool says what it sees.
 const SERVER: &str = r#"
@@ -226,4 +231,160 @@ fn a_server_that_fails_costs_only_its_own_tools() {
         "{list}"
     );
     env.assert_no_container();
+}
+
+/// A server for the host. What it started before ignores TERM, and it asks for the folder that it
+/// works on.
+const HOST_SERVER: &str = r#"
+(trap '' TERM; exec sleep 300) &
+echo $! > "$TOLD/child"
+echo $$ > "$TOLD/server"
+while IFS= read -r line; do
+    id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case $line in
+    *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}' ;;
+    *'notifications/initialized'*) printf '{"jsonrpc":"2.0","id":"folder","method":"roots/list"}\n'; continue ;;
+    *'"roots"'*) printf %s "$line" > "$TOLD/roots"; continue ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"look","description":"Looks around.","inputSchema":{"type":"object","properties":{}}}]}' ;;
+    *'"tools/call"'*) echo called >> "$TOLD/called"
+        result="{\"content\":[{\"type\":\"text\",\"text\":\"in $(pwd) key ${OUR_KEY-none} mine ${MINE-none}\"}]}" ;;
+    *) continue ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+/// Settings with a server on the host beside others, and the folder in which it tells what it saw.
+fn on_host(env: &TestBox, others: &str) -> (String, PathBuf) {
+    let told = env.beside("told");
+    std::fs::create_dir(&told).expect("made");
+    let script = env.beside("host-server.sh");
+    std::fs::write(&script, HOST_SERVER).expect("written");
+    let text = format!(
+        "{others}[mcp.servers.h]\ncommand = 'sh'\nargs = ['{}']\nwhere = 'host'\nenv = {{ TOLD = '{}' }}\n",
+        script.display(),
+        told.display()
+    );
+    (settings(env, &text), told)
+}
+
+/// Returns whether a process that a server told of ends; one that nobody waited for yet has ended.
+fn ends(told: &Path, name: &str) -> bool {
+    let id = std::fs::read_to_string(told.join(name)).expect("it told");
+    let stat = Path::new("/proc").join(id.trim()).join("stat");
+    within(Duration::from_secs(5), || {
+        std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
+    })
+}
+
+#[test]
+fn a_server_that_the_user_puts_on_the_host_is_announced_and_ends_with_its_session() {
+    let Some(env) = TestBox::new() else { return };
+    let (config, told) = on_host(&env, "[llm]\napi_key_env = 'OUR_KEY'\n");
+    let task = |more: &[&str]| {
+        let model = ScriptedModel::new()
+            .calls("mcp__h__look", json!({}))
+            .says("Done.")
+            .start_blocking();
+        let words = [&["--config", &config], more, &["look around"]].concat();
+        let mut command = env.task(&model, &words);
+        let done = run(command.env("OUR_KEY", "sesame").env("MINE", "visible"));
+        (results(&model.requests(), 1).remove(0), done)
+    };
+    // Nobody is there to be asked.
+    let (result, done) = task(&[]);
+    assert!(
+        result.contains("does not allow to change something outside of the sandbox")
+            && result.contains("`--allow TOOL`"),
+        "{result}"
+    );
+    assert!(!told.join("called").exists());
+    let announced = warnings(&done);
+    assert!(
+        announced.contains("the MCP server `h` runs on your machine, outside of the sandbox"),
+        "{announced}"
+    );
+    let (result, _) = task(&["--allow", "mcp__h__look"]);
+    assert_eq!(
+        result,
+        format!("in {} key none mine visible", env.home().display())
+    );
+    let roots = std::fs::read_to_string(told.join("roots")).expect("it was told");
+    let folder = format!("\"file://{}\"", env.project().display());
+    assert!(roots.contains(&folder), "{roots}");
+    for name in ["server", "child"] {
+        assert!(ends(&told, name), "{name}");
+    }
+    let list = run(&mut command(&env, &["list", "--config", &config]))
+        .expect(0)
+        .text();
+    assert!(
+        list.contains("where    on your machine, outside of the sandbox"),
+        "{list}"
+    );
+    env.assert_no_container();
+}
+
+#[test]
+fn in_a_chat_each_call_of_a_server_on_the_host_is_asked_about() {
+    let Some(env) = TestBox::new() else { return };
+    let (config, told) = on_host(&env, "");
+    let model = ScriptedModel::new()
+        .calls("mcp__h__look", json!({}))
+        .calls("mcp__h__look", json!({}))
+        .says("Done.")
+        .start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--config", &config]);
+    talk.sees("> ");
+    talk.types("/mcp\n");
+    talk.sees("on your machine, outside of the sandbox");
+    talk.sees("> ");
+    talk.types("work\n");
+    talk.sees("have the MCP server `h` do it on your machine");
+    talk.answers("y\n");
+    talk.sees("have the MCP server `h` do it on your machine");
+    talk.answers("n\n");
+    talk.sees("Done.");
+    talk.leaves();
+    let called = std::fs::read_to_string(told.join("called")).expect("it was called");
+    assert_eq!(called, "called\n");
+    assert!(ends(&told, "server") && ends(&told, "child"));
+    env.assert_no_container();
+}
+
+#[test]
+fn no_file_of_a_project_puts_a_server_on_the_host() {
+    let Some(env) = TestBox::new() else { return };
+    let marker = env.beside("ran");
+    let script = format!("touch {}", marker.display());
+    let server = json!({"command": "sh", "args": ["-c", script], "where": "host"});
+    env.write(
+        ".mcp.json",
+        json!({"mcpServers": {"t": server}}).to_string(),
+    );
+    env.write(
+        ".podbay/config.toml",
+        format!(
+            "[mcp.servers.u]\ncommand = \"sh\"\nargs = [\"-c\", \"{script}\"]\nwhere = \"host\"\n"
+        ),
+    );
+    run(env
+        .podbay(&["config", "trust", "--yes", "-C"])
+        .arg(env.project()))
+    .expect(0);
+    let shown = run(&mut command(&env, &["trust", "--yes"])).expect(0);
+    assert!(
+        shown.stderr.contains("t: cannot be used: `where`"),
+        "{}",
+        shown.stderr
+    );
+    let model = ScriptedModel::new().says("Done.").start_blocking();
+    run(&mut env.task(&model, &["look around"])).expect(0);
+    assert!(!marker.exists());
+    let list = run(&mut command(&env, &["list"])).expect(0).text();
+    assert!(
+        list.contains("t  (.mcp.json)  off: `where`: a server of a project runs in the sandbox"),
+        "{list}"
+    );
+    assert!(!list.contains("u  (settings)"), "{list}");
 }

@@ -5,6 +5,8 @@ use podbay::event::Answered;
 use podbay::event::CallStatus;
 use podbay::event::Decision;
 use podbay::event::Kind;
+use podbay::mcp::ServerOptions;
+use podbay::mcp::ServerPlace;
 use podbay::policy;
 use podbay::policy::Mode;
 use podbay::tools;
@@ -29,6 +31,7 @@ fn foreign(session: &Session) -> Vec<ForeignTool> {
         short_name: tool.tool.clone(),
         description: tool.description.clone(),
         parameters: tool.parameters.clone(),
+        on_host: session.is_on_host,
     });
     tools.collect()
 }
@@ -148,6 +151,79 @@ async fn each_mode_and_each_rule_holds_for_a_tool_of_a_server() {
             "{mode:?} {allow} {deny}"
         );
     }
+}
+
+async fn on_host(script: &std::sync::Arc<Fake>) -> Session {
+    let options = ServerOptions {
+        command: "fake".to_owned(),
+        place: ServerPlace::Host,
+        ..ServerOptions::default()
+    };
+    Session::begin_with(script, options).await
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_on_the_host_is_outside_of_the_sandbox_for_each_mode() {
+    let cases: [(Mode, &str, Decision); 5] = [
+        (Mode::Auto, "", Decision::Deny),
+        (Mode::Auto, "mcp__x__echo", Decision::Allow),
+        // Nobody is there to be asked.
+        (Mode::Ask, "", Decision::Deny),
+        (Mode::Ask, "mcp__x__*", Decision::Allow),
+        (Mode::Deny, "mcp__x__echo", Decision::Deny),
+    ];
+    for (mode, allow, expected) in cases {
+        let fake = on_call(|_, request| says(request, "called"));
+        let session = on_host(&fake).await;
+        let wishes = Wishes {
+            mode,
+            alone: true,
+            policy: policy::Options {
+                allow: Some(allow)
+                    .filter(|rule| !rule.is_empty())
+                    .map(str::to_owned)
+                    .into_iter()
+                    .collect(),
+                ..policy::Options::default()
+            },
+            ..Wishes::default()
+        };
+        let model = ScriptedModel::new()
+            .calls("mcp__x__echo", json!({"text": "a"}))
+            .says("Done.");
+        let desk = desk(model, &session, wishes).await;
+        desk.work("work").await;
+        assert_eq!(
+            decisions(&desk),
+            [("mcp__x__echo".to_owned(), expected)],
+            "{mode:?} {allow}"
+        );
+        let was_called = fake.methods().contains(&"tools/call".to_owned());
+        assert_eq!(was_called, expected == Decision::Allow, "{mode:?} {allow}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_on_the_host_is_asked_about_each_time() {
+    let fake = on_call(|_, request| says(request, "called"));
+    let session = on_host(&fake).await;
+    let answered = |answer| Answered {
+        answer,
+        reason: None,
+    };
+    let wishes = Wishes {
+        mode: Mode::Ask,
+        answers: vec![answered(Answer::AllowSession), answered(Answer::Deny)],
+        ..Wishes::default()
+    };
+    let model = ScriptedModel::new()
+        .calls("mcp__x__echo", json!({"text": "a"}))
+        .calls("mcp__x__echo", json!({"text": "a"}))
+        .says("Done.");
+    let desk = desk(model, &session, wishes).await;
+    desk.work("work").await;
+    let decided: Vec<Decision> = decisions(&desk).into_iter().map(|(_, made)| made).collect();
+    assert_eq!(decided, [Decision::Allow, Decision::Deny]);
 }
 
 #[tokio::test]

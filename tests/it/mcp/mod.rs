@@ -106,6 +106,7 @@ impl Opener for Fake {
             reader: Box::new(reader),
             writer: Box::new(writer),
             end,
+            root: "file:///workspace".to_owned(),
         })))
     }
 }
@@ -165,6 +166,8 @@ pub(crate) fn on_call(
 pub(crate) struct Session {
     pub(crate) servers: Arc<Servers>,
     pub(crate) tools: Vec<ToolDefinition>,
+    /// Whether the settings run the server on the host; here it runs in this process.
+    pub(crate) is_on_host: bool,
 }
 
 impl Session {
@@ -178,12 +181,17 @@ impl Session {
     }
 
     pub(crate) async fn begin_with(fake: &Arc<Fake>, options: ServerOptions) -> Self {
+        let is_on_host = options.is_on_host();
         let named = [("x".to_owned(), options, Source::Settings)];
         let opener: Arc<dyn Opener> = Arc::clone(fake) as Arc<dyn Opener>;
         let servers = Arc::new(Servers::new(&named, Duration::from_secs(60), opener));
         let tools = servers.begin(&CancellationToken::new()).await;
         servers.offer(tools.clone());
-        Self { servers, tools }
+        Self {
+            servers,
+            tools,
+            is_on_host,
+        }
     }
 
     /// Calls its tool `echo`.
