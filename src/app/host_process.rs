@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use tokio::process::Child;
 
 use podbay_config::Config;
+use podbay_mcp::ServerOptions;
 
 /// Returns the names of the variables that hold keys of ours, which no such program sees.
 pub(super) fn hidden_variables(config: &Config) -> Vec<String> {
@@ -15,7 +16,9 @@ pub(super) fn hidden_variables(config: &Config) -> Vec<String> {
         .providers
         .values()
         .filter_map(|provider| provider.api_key_env.as_ref());
+    let servers = config.mcp.servers.values();
     providers
+        .chain(servers.flat_map(ServerOptions::key_variables))
         .chain(&config.llm.api_key_env)
         .chain(&config.inference.hub_token_env)
         .cloned()

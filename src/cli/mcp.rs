@@ -229,7 +229,9 @@ async fn trust(args: &McpTrustArgs) -> Result<u8, app::Error> {
         deliver(&format!("the servers of {path} are enabled already\n"))?;
         return Ok(exit_code::DONE);
     }
-    let mut shown = format!("{path} names these servers, which would run in the sandbox:\n\n");
+    let mut shown = format!(
+        "{path} names these servers, which would run in the sandbox, or be reached through its gateway:\n\n"
+    );
     for line in own.lines() {
         let _ = writeln!(shown, "  {}", text::line(&line));
     }

@@ -1,5 +1,6 @@
-//! Special handling of `[mcp.servers]`: a trusted project may name servers that run in the sandbox.
-//! Of a server that the user names, and of one on the host, it says nothing.
+//! Special handling of `[mcp.servers]`: a trusted project may name servers that run in the sandbox,
+//! or that are reached without a key. Of a server that the user names, of one on the host, and of
+//! one that gets a key of the user, it says nothing.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +16,8 @@ use super::layer::Layer;
 
 const KEY: &str = "mcp.servers";
 const PLACE: &str = "where";
+/// Variables of the user that hold keys.
+const KEYS: [&str; 2] = ["bearer_token_env", "headers_env"];
 
 /// Removes the servers from a project's layer that are not its own to name, and returns them.
 /// `below`: what the weaker layers of the user say.
@@ -25,7 +28,7 @@ pub(super) fn without_users(layer: &mut Layer, below: &Table) -> Vec<IgnoredSett
     let Some(own) = servers_mut(&mut layer.table) else {
         return Vec::new();
     };
-    let is_users = |name: &str, server: &Value| users.contains(name) || !is_in_sandbox(server);
+    let is_users = |name: &str, server: &Value| users.contains(name) || is_of_user(server);
     let (taken, kept): (Table, Table) = std::mem::take(own)
         .into_iter()
         .partition(|(name, server)| is_users(name, server));
@@ -50,8 +53,8 @@ pub(super) fn names(layer: &Layer) -> BTreeSet<String> {
         .unwrap_or_default()
 }
 
-/// Refuses a server that a project describes and settings above it put on the host: the project
-/// would have a say in what runs there.
+/// Refuses a server that a project describes and settings above it put on the host or give a key:
+/// the project would have a say in what runs there, or in who gets the key.
 pub(super) fn refuse_shared(
     merged: &Table,
     of_project: &BTreeSet<String>,
@@ -60,7 +63,7 @@ pub(super) fn refuse_shared(
     let shared = servers(merged)
         .into_iter()
         .flatten()
-        .find(|(name, server)| of_project.contains(*name) && !is_in_sandbox(server));
+        .find(|(name, server)| of_project.contains(*name) && is_of_user(server));
     let Some((name, _)) = shared else {
         return Ok(());
     };
@@ -73,10 +76,11 @@ pub(super) fn refuse_shared(
     })
 }
 
-fn is_in_sandbox(server: &Value) -> bool {
-    server
-        .get(PLACE)
-        .is_none_or(|place| place.as_str() == Some("sandbox"))
+/// Returns whether only the user may describe such a server.
+fn is_of_user(server: &Value) -> bool {
+    let place = server.get(PLACE);
+    place.is_some_and(|place| place.as_str() != Some("sandbox"))
+        || KEYS.iter().any(|key| server.get(key).is_some())
 }
 
 fn servers(table: &Table) -> Option<&Table> {
@@ -103,13 +107,19 @@ mod tests {
         let mut own = layer(
             "[mcp.servers.own]\ncommand = 'a'\n[mcp.servers.plain]\ncommand = 'a'\nwhere = 'sandbox'\n\
              [mcp.servers.user]\ncommand = 'evil'\n[mcp.servers.host]\ncommand = 'evil'\nwhere = 'host'\n\
+             [mcp.servers.key]\nurl = 'https://evil.example/'\nbearer_token_env = 'TOKEN'\n\
              [mcp.servers.list]\ncommand = 'evil'\nwhere = ['sandbox']",
         );
         let taken = without_users(&mut own, &below);
         let keys: Vec<&str> = taken.iter().map(|one| one.key.as_str()).collect();
         assert_eq!(
             keys,
-            ["mcp.servers.host", "mcp.servers.list", "mcp.servers.user"]
+            [
+                "mcp.servers.host",
+                "mcp.servers.key",
+                "mcp.servers.list",
+                "mcp.servers.user"
+            ]
         );
         assert_eq!(
             names(&own).into_iter().collect::<Vec<_>>(),

@@ -21,11 +21,12 @@ const ENDS: [&str; 6] = [
 /// Returns whether a key's name says that its value is a secret. Names of files and variables that
 /// hold one are not.
 pub(super) fn is_secret(key: &str) -> bool {
-    let name = key
-        .rsplit_once('.')
-        .map_or(key, |(_, name)| name)
-        .to_ascii_lowercase()
-        .replace('-', "_");
+    let (parent, name) = key.rsplit_once('.').unwrap_or(("", key));
+    // Below it are names of headers, each with the name of a variable.
+    if parent.ends_with("_env") {
+        return false;
+    }
+    let name = name.to_ascii_lowercase().replace('-', "_");
     NAMES.contains(&name.as_str()) || ENDS.iter().any(|end| name.ends_with(end))
 }
 
@@ -49,6 +50,8 @@ mod tests {
             "llm.api_key_file",
             "agent.max_tokens",
             "llm.tokens",
+            "mcp.servers.x.headers_env.Authorization",
+            "mcp.servers.x.bearer_token_env",
             "ui.keys",
         ] {
             assert!(!is_secret(key), "{key}");

@@ -34,6 +34,8 @@ use serde_json::Value;
 use super::ByteStream;
 use super::Error;
 use super::ServerEnd;
+use super::http;
+use super::http::HttpClient;
 use super::lines;
 use super::plain_line;
 use super::roots;
@@ -51,6 +53,7 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Client>,
     end: ServerEnd,
     has_new_list: Arc<AtomicBool>,
+    is_over_http: bool,
 }
 
 /// What the server may ask of us: which folder it works on. Requests for the model and for the user
@@ -58,6 +61,15 @@ pub(super) struct Connection {
 struct Client {
     root: String,
     has_new_list: Arc<AtomicBool>,
+}
+
+impl Client {
+    fn new(root: String) -> Self {
+        Self {
+            root,
+            has_new_list: Arc::default(),
+        }
+    }
 }
 
 impl ClientHandler for Client {
@@ -95,22 +107,40 @@ impl Connection {
             root,
         } = stream;
         let reader = lines::bounded(reader, end.clone());
-        let has_new_list = Arc::<AtomicBool>::default();
-        let client = Client {
-            root,
-            has_new_list: Arc::clone(&has_new_list),
-        };
         let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(reader, writer);
-        match client.serve(transport).await {
+        let client = Client::new(root);
+        let has_new_list = Arc::clone(&client.has_new_list);
+        let greeted = client.serve(transport).await;
+        Self::greeted(greeted, end, has_new_list, false)
+    }
+
+    /// Greets a server over HTTP. It is told no folder: it sees none.
+    #[boxed]
+    pub(super) async fn over_http(client: HttpClient, end: ServerEnd) -> Result<Self, Error> {
+        let transport = http::transport(client);
+        let client = Client::new(String::new());
+        let has_new_list = Arc::clone(&client.has_new_list);
+        let greeted = client.serve(transport).await;
+        Self::greeted(greeted, end, has_new_list, true)
+    }
+
+    fn greeted(
+        greeted: Result<RunningService<RoleClient, Client>, ClientInitializeError>,
+        end: ServerEnd,
+        has_new_list: Arc<AtomicBool>,
+        is_over_http: bool,
+    ) -> Result<Self, Error> {
+        match greeted {
             Ok(service) => Ok(Self {
                 service,
                 end,
                 has_new_list,
+                is_over_http,
             }),
             Err(
                 ClientInitializeError::ConnectionClosed(_)
                 | ClientInitializeError::TransportError { .. },
-            ) => Err(Error::Ended { how: end.words() }),
+            ) => Err(ended(&end, is_over_http)),
             Err(ClientInitializeError::JsonRpcError(error)) => Err(refused(&error)),
             Err(error) => Err(Error::Protocol {
                 problem: plain_line(&error.to_string(), 200),
@@ -222,6 +252,11 @@ impl Connection {
         self.has_new_list.load(Ordering::Relaxed)
     }
 
+    /// Returns how it ended.
+    pub(super) fn ended(&self) -> Error {
+        ended(&self.end, self.is_over_http)
+    }
+
     pub(super) fn end(&self) -> &ServerEnd {
         &self.end
     }
@@ -229,9 +264,9 @@ impl Connection {
     fn error(&self, error: ServiceError) -> Error {
         match error {
             ServiceError::McpError(error) => refused(&error),
-            ServiceError::TransportSend(_) | ServiceError::TransportClosed => Error::Ended {
-                how: self.end.words(),
-            },
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
+                ended(&self.end, self.is_over_http)
+            }
             ServiceError::UnexpectedResponse => Error::Refused {
                 message: "its answer is none to what it was asked".to_owned(),
             },
@@ -239,6 +274,15 @@ impl Connection {
                 problem: plain_line(&other.to_string(), 200),
             },
         }
+    }
+}
+
+fn ended(end: &ServerEnd, is_over_http: bool) -> Error {
+    let how = end.words();
+    if is_over_http {
+        Error::NoAnswer { how }
+    } else {
+        Error::Ended { how }
     }
 }
 

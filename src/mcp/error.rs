@@ -10,6 +10,8 @@ pub enum Error {
     Open { problem: String },
     #[error("it ended{how}")]
     Ended { how: String },
+    #[error("no answer comes from it{how}")]
+    NoAnswer { how: String },
     #[error("it does not speak the protocol: {problem}")]
     Protocol { problem: String },
     #[error("it answered with an error: {message}")]
@@ -32,7 +34,10 @@ impl Error {
     /// Returns whether the server itself is of no use now, and the next call starts it again.
     pub(super) fn ends_server(&self) -> bool {
         match self {
-            Self::Open { .. } | Self::Ended { .. } | Self::Protocol { .. } => true,
+            Self::Open { .. }
+            | Self::Ended { .. }
+            | Self::NoAnswer { .. }
+            | Self::Protocol { .. } => true,
             Self::Refused { .. }
             | Self::TimedOut { .. }
             | Self::BackOff { .. }

@@ -201,6 +201,9 @@ fn key(server: &str, options: &ServerOptions) -> String {
     if options.is_on_host() {
         words.push("on the host");
     }
+    if let Some(url) = &options.url {
+        words.extend(["at", url]);
+    }
     format!("{server} {}", hash(&words))
 }
 
@@ -264,7 +267,11 @@ mod tests {
             place: crate::ServerPlace::Host,
             ..ServerOptions::default()
         };
-        for options in [other, on_host] {
+        let at_an_address = ServerOptions {
+            url: Some("https://mcp.example/".to_owned()),
+            ..ServerOptions::default()
+        };
+        for options in [other, on_host, at_an_address] {
             assert_eq!(
                 known
                     .check("x", &options, &[tool("a", "Other.")])

@@ -17,7 +17,7 @@ pub(super) const LONGEST_LINE: usize = 4 << 20;
 const MOST_NOISE: usize = 1 << 20;
 
 /// Most requests and notifications that a server may send by itself, in its life.
-const MOST_UNASKED: usize = 10_000;
+pub(super) const MOST_UNASKED: usize = 10_000;
 
 /// Bytes that wait for the protocol.
 const WAITING: usize = 64 << 10;
@@ -26,6 +26,11 @@ const WAITING: usize = 64 << 10;
 #[derive(Deserialize)]
 struct Envelope {
     method: Option<IgnoredAny>,
+}
+
+/// Returns whether a message is a request or a notification, which a server sends by itself.
+pub(super) fn is_unasked(message: &[u8]) -> bool {
+    serde_json::from_slice::<Envelope>(message).is_ok_and(|envelope| envelope.method.is_some())
 }
 
 /// Passes the lines that are messages on; ends the stream, and notes why, once a bound is passed.

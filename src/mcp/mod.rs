@@ -12,6 +12,7 @@ mod connection;
 mod content;
 mod definition;
 mod error;
+mod http;
 mod known_tools;
 mod lines;
 mod options;

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::http::Address;
+use super::http::invalid_header;
 use podbay_event::Seconds;
 
 /// Most servers of a session: each holds a call of the sandbox for as long as it runs.
@@ -17,7 +19,8 @@ const LONGEST_NAME: usize = 24;
 pub struct Options {
     /// Servers by name: `[mcp.servers.NAME]` with `command` and, as wanted, `args`, `env`, `cwd`,
     /// `enabled`, `timeout`, `tools.allow` and `tools.deny`. They run in the sandbox, unless
-    /// `where` is `host`.
+    /// `where` is `host`. One with `url` instead of `command` is reached over HTTP, through the
+    /// gateway; `bearer_token_env` and `headers_env` name variables with its keys.
     pub servers: BTreeMap<String, ServerOptions>,
     /// How long a server may take to start and to list its tools.
     pub start_timeout: Seconds,
@@ -35,6 +38,12 @@ pub struct ServerOptions {
     /// Its working directory, as a path from the project's folder. Without it, that folder, or on
     /// the host the user's home folder.
     pub cwd: Option<String>,
+    /// The address of a server over HTTP, which is not started and has no `command`.
+    pub url: Option<String>,
+    /// The variable that holds the token of the header `Authorization: Bearer`.
+    pub bearer_token_env: Option<String>,
+    /// Headers by name, each with the variable that holds its value.
+    pub headers_env: BTreeMap<String, String>,
     /// Where it runs: `sandbox` or `host`.
     #[serde(rename = "where")]
     pub place: ServerPlace,
@@ -84,6 +93,9 @@ impl Default for ServerOptions {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
+            url: None,
+            bearer_token_env: None,
+            headers_env: BTreeMap::new(),
             place: ServerPlace::default(),
             enabled: true,
             tools: ToolFilter::default(),
@@ -119,6 +131,21 @@ impl Options {
 impl ServerOptions {
     /// Returns the field that cannot be used, with the reason.
     pub(super) fn mistake(&self) -> Option<(&'static str, String)> {
+        if self.timeout.get() == 0 {
+            return Some((
+                "timeout",
+                "it leaves no time: give it at least 1 s".to_owned(),
+            ));
+        }
+        if self.url.is_some() {
+            return self.mistake_over_http();
+        }
+        if self.has_keys() {
+            return Some((
+                "url",
+                "keys in headers are for a server with an address".to_owned(),
+            ));
+        }
         let has_nul = |text: &String| text.contains('\0');
         if self.command.trim().is_empty() {
             return Some((
@@ -145,13 +172,62 @@ impl ServerOptions {
         if self.cwd.as_ref().is_some_and(has_nul) {
             return Some(("cwd", "a NUL cannot be in a path".to_owned()));
         }
-        if self.timeout.get() == 0 {
+        None
+    }
+
+    fn mistake_over_http(&self) -> Option<(&'static str, String)> {
+        let is_program = !self.command.is_empty()
+            || !self.args.is_empty()
+            || !self.env.is_empty()
+            || self.cwd.is_some();
+        if is_program || self.is_on_host() {
             return Some((
-                "timeout",
-                "it leaves no time: give it at least 1 s".to_owned(),
+                "url",
+                "a server with an address is not started: it has no `command`, `args`, `env`, `cwd` or `where`"
+                    .to_owned(),
             ));
         }
+        let address = match Address::parse(self.url.as_deref().unwrap_or_default()) {
+            Ok(address) => address,
+            Err(what) => return Some(("url", what)),
+        };
+        if address.is_plain() && self.has_keys() {
+            return Some((
+                "url",
+                "without TLS no key is sent: write https://".to_owned(),
+            ));
+        }
+        if let Some(what) = self
+            .headers_env
+            .keys()
+            .find_map(|name| invalid_header(name))
+        {
+            return Some(("headers_env", what));
+        }
+        let is_variable = |name: &String| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        let what = "it holds the name of a variable, not a key".to_owned();
+        if !self.headers_env.values().all(is_variable) {
+            return Some(("headers_env", what));
+        }
+        if !self.bearer_token_env.iter().all(is_variable) {
+            return Some(("bearer_token_env", what));
+        }
         None
+    }
+
+    /// Returns whether variables of the user hold keys for it.
+    pub fn has_keys(&self) -> bool {
+        self.bearer_token_env.is_some() || !self.headers_env.is_empty()
+    }
+
+    /// Returns the names of the variables that hold keys for it.
+    pub fn key_variables(&self) -> impl Iterator<Item = &String> {
+        self.headers_env.values().chain(&self.bearer_token_env)
     }
 
     /// Returns whether it runs on the user's machine.
@@ -159,8 +235,11 @@ impl ServerOptions {
         self.place == ServerPlace::Host
     }
 
-    /// Returns the command line in words.
+    /// Returns the command line in words, or the address.
     pub fn command_line(&self) -> String {
+        if let Some(url) = &self.url {
+            return super::plain_line(url, 300);
+        }
         let words = std::iter::once(&self.command).chain(&self.args);
         words
             .map(|word| super::plain_line(word, 200))
@@ -229,6 +308,29 @@ mod tests {
             "[servers.a]\ncommand = 'bin/x'\nwhere = 'host'",
             "servers.a.command",
         );
+        for (text, key) in [
+            ("url = 'mcp.example'", "url"),
+            ("url = 'https://127.0.0.1/mcp'", "url"),
+            ("url = 'https://u:p@mcp.example/'", "url"),
+            ("url = 'https://mcp.example/'\ncommand = 'x'", "url"),
+            ("url = 'https://mcp.example/'\nwhere = 'host'", "url"),
+            ("url = 'http://mcp.example/'\nbearer_token_env = 'A'", "url"),
+            ("command = 'x'\nbearer_token_env = 'A'", "url"),
+            (
+                "url = 'https://mcp.example/'\nbearer_token_env = 'ghp-1'",
+                "bearer_token_env",
+            ),
+            (
+                "url = 'https://mcp.example/'\nheaders_env = { Host = 'A' }",
+                "headers_env",
+            ),
+            (
+                "url = 'https://mcp.example/'\nheaders_env = { X-Key = 'a b' }",
+                "headers_env",
+            ),
+        ] {
+            check(&format!("[servers.a]\n{text}"), &format!("servers.a.{key}"));
+        }
         for name in ["a__b", "_a", "a_", "'a b'", "'../a'"] {
             check(
                 &format!("[servers.{name}]\ncommand = 'x'"),
@@ -240,6 +342,8 @@ mod tests {
             "[servers.a]\ncommand = 'bin/x'\nwhere = 'sandbox'",
             "[servers.a]\ncommand = 'x'\nwhere = 'host'",
             "[servers.a]\ncommand = '/opt/x'\nwhere = 'host'",
+            "[servers.a]\nurl = 'http://host.docker.internal:8080/mcp'",
+            "[servers.a]\nurl = 'https://mcp.example/mcp'\nbearer_token_env = 'A_B'\nheaders_env = { X-Key = 'C' }",
         ] {
             let options: Options = toml::from_str(fine).expect(fine);
             assert_eq!(options.mistakes(), [], "{fine}");

@@ -53,9 +53,6 @@ fn options(name: &str, server: &Value) -> Result<ServerOptions, String> {
     if let Some(what) = invalid_name(name) {
         return Err(what);
     }
-    if server.get("url").is_some() {
-        return Err("it is reached over HTTP, which is not supported yet".to_owned());
-    }
     match &server["where"] {
         Value::Null => {}
         Value::String(place) if place == "sandbox" => {}
@@ -76,6 +73,25 @@ fn options(name: &str, server: &Value) -> Result<ServerOptions, String> {
         }
         Ok(text.to_owned())
     };
+    if let Some(url) = server.get("url") {
+        if server["type"] == "sse" {
+            return Err("`type`: only streamable HTTP is spoken, not its predecessor".to_owned());
+        }
+        if server.get("headers").is_some() {
+            return Err(
+                "`headers` are not taken from a project: a server with a key stands in your own settings"
+                    .to_owned(),
+            );
+        }
+        let options = ServerOptions {
+            url: Some(text(url, "url")?),
+            ..ServerOptions::default()
+        };
+        return match options.mistake() {
+            Some((key, what)) => Err(format!("`{key}`: {what}")),
+            None => Ok(options),
+        };
+    }
     let mut options = ServerOptions {
         command: text(&server["command"], "command")?,
         ..ServerOptions::default()
@@ -108,6 +124,10 @@ mod tests {
         let text = r#"{"mcpServers": {
             "time": {"type": "stdio", "command": "uvx", "args": ["mcp-server-time"], "env": {"TZ": "UTC"}},
             "web": {"type": "http", "url": "https://example.com/mcp"},
+            "old": {"type": "sse", "url": "https://example.com/sse"},
+            "head": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer x"}},
+            "var": {"url": "https://example.com/${TOKEN}"},
+            "ip": {"url": "http://169.254.169.254/"},
             "key": {"command": "x", "env": {"K": "${GITHUB_TOKEN}"}},
             "a__b": {"command": "x"},
             "host": {"command": "x", "where": "host"},
@@ -115,16 +135,25 @@ mod tests {
             "bad": {"args": ["x"]}
         }}"#;
         let found = project_servers(text).expect("reads");
-        assert_eq!(found.servers.keys().collect::<Vec<_>>(), ["time"]);
+        assert_eq!(found.servers.keys().collect::<Vec<_>>(), ["time", "web"]);
         assert_eq!(found.servers["time"].command_line(), "uvx mcp-server-time");
+        assert_eq!(
+            found.servers["web"].command_line(),
+            "https://example.com/mcp"
+        );
         let skipped: Vec<&str> = found
             .skipped
             .iter()
             .map(|(name, _)| name.as_str())
             .collect();
-        let why = &found.skipped[3].1;
+        let why = &found.skipped[6].1;
         assert!(why.contains("only your own settings"), "{why}");
-        assert_eq!(skipped, ["web", "key", "a__b", "host", "list", "bad"]);
+        assert_eq!(
+            skipped,
+            [
+                "old", "head", "var", "ip", "key", "a__b", "host", "list", "bad"
+            ]
+        );
     }
 
     #[test]

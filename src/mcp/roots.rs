@@ -20,6 +20,8 @@ pub(super) fn capabilities() -> ClientCapabilities {
     capabilities
 }
 
+/// Returns the folder; none where it has no name.
 pub(super) fn roots(root: &str) -> Roots {
-    ListRootsResult::new(vec![Root::new(root)])
+    let named = Some(root).filter(|root| !root.is_empty());
+    ListRootsResult::new(named.map(Root::new).into_iter().collect())
 }

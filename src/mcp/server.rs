@@ -17,12 +17,14 @@ use super::Error;
 use super::Later;
 use super::Opener;
 use super::PromptDefinition;
+use super::ServerEnd;
 use super::ServerOptions;
 use super::ToolDefinition;
 use super::connection::Connection;
 use super::content;
 use super::definition::ToolKind;
 use super::definition::definitions;
+use super::http::HttpClient;
 use super::prompts;
 use super::resources;
 
@@ -130,7 +132,7 @@ impl Server {
     #[boxed]
     pub(super) async fn begin(
         &self,
-        opener: &dyn Opener,
+        opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<Vec<ToolDefinition>, Error> {
         self.refuse_off()?;
@@ -143,7 +145,7 @@ impl Server {
     #[boxed]
     pub(super) async fn prompts(
         &self,
-        opener: &dyn Opener,
+        opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<Vec<PromptDefinition>, Error> {
         self.refuse_off()?;
@@ -158,7 +160,7 @@ impl Server {
         &self,
         definition: &PromptDefinition,
         arguments: Map<String, Value>,
-        opener: &dyn Opener,
+        opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<String, Error> {
         self.refuse_off()?;
@@ -175,7 +177,7 @@ impl Server {
         &self,
         definition: &ToolDefinition,
         arguments: Map<String, Value>,
-        opener: &dyn Opener,
+        opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<(String, bool), Error> {
         self.refuse_off()?;
@@ -234,7 +236,7 @@ impl Server {
     /// Returns the server that runs; starts it where none does.
     async fn connection(
         &self,
-        opener: &dyn Opener,
+        opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<Arc<Connection>, Error> {
         let mut live = tokio::select! {
@@ -248,9 +250,7 @@ impl Server {
                 }
                 return Ok(connection);
             }
-            let error = Error::Ended {
-                how: connection.end().words(),
-            };
+            let error = connection.ended();
             self.has_ended(&mut live, &connection, &error);
         }
         let wait = live
@@ -275,10 +275,16 @@ impl Server {
     async fn start(
         &self,
         live: &mut Live,
-        opener: &dyn Opener,
+        opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<Arc<Connection>, Error> {
         let start = async {
+            if self.options.url.is_some() {
+                let end = ServerEnd::default();
+                let client = HttpClient::new(&self.name, &self.options, opener, &end);
+                let client = client.map_err(|problem| Error::Open { problem })?;
+                return Connection::over_http(client, end).await;
+            }
             let stream = opener
                 .open(&self.options, cancel)
                 .await

@@ -75,7 +75,7 @@ impl Servers {
         let starting = self
             .servers
             .iter()
-            .map(|server| server.begin(&*self.opener, cancel));
+            .map(|server| server.begin(&self.opener, cancel));
         let begun = futures::future::join_all(starting).await;
         begun.into_iter().flatten().flatten().collect()
     }
@@ -87,7 +87,7 @@ impl Servers {
         let asking = self
             .servers
             .iter()
-            .map(|server| server.prompts(&*self.opener, cancel));
+            .map(|server| server.prompts(&self.opener, cancel));
         let listed = futures::future::join_all(asking).await;
         listed.into_iter().flatten().flatten().collect()
     }
@@ -105,7 +105,7 @@ impl Servers {
         let server = self.servers.iter().find(is_its);
         let server = server.ok_or_else(|| Error::Unknown.to_string())?;
         server
-            .prompt(definition, arguments, &*self.opener, cancel)
+            .prompt(definition, arguments, &self.opener, cancel)
             .await
             .map_err(|error| error.to_string())
     }
@@ -154,7 +154,7 @@ impl Servers {
         let server = self.servers.iter().find(is_its);
         let server = server.ok_or_else(|| (definition.server.clone(), Error::Unknown))?;
         server
-            .call(&definition, arguments, &*self.opener, cancel)
+            .call(&definition, arguments, &self.opener, cancel)
             .await
             .map_err(|error| (server.name.clone(), error))
     }

@@ -24,6 +24,21 @@ pub trait Opener: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<ByteStream, String>>;
 
+    /// Returns a stream to the gateway of the session, which takes the requests of a proxy, for the
+    /// server of this name; the error says why there is none.
+    fn gateway<'a>(
+        &'a self,
+        _server: &'a str,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<ByteStream, String>> {
+        Box::pin(std::future::ready(Err("there is no gateway".to_owned())))
+    }
+
+    /// Returns the value of a variable of the user.
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// Waits until all servers whose streams were dropped have ended.
     fn close(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
@@ -73,23 +88,30 @@ impl ServerEnd {
         self.note("its sandbox ended");
     }
 
+    /// Notes what went wrong last.
+    pub(super) fn replace(&self, how: String) {
+        self.state().how = Some(how);
+    }
+
+    /// Returns the last line of its standard error.
+    pub(super) fn last_line(&self) -> Option<String> {
+        let state = self.state();
+        let stderr = String::from_utf8_lossy(&state.stderr);
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+        last.map(|line| plain_line(line, 200))
+    }
+
     pub(super) fn is_with_sandbox(&self) -> bool {
         self.state().is_with_sandbox
     }
 
     /// Returns what is known of the end, to stand behind "it ended".
     pub(super) fn words(&self) -> String {
-        let state = self.state();
-        let how = state
-            .how
-            .as_ref()
-            .map(|how| format!(": {}", plain_line(how, 200)))
-            .unwrap_or_default();
-        let stderr = String::from_utf8_lossy(&state.stderr);
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let last = last
-            .map(|line| format!(" (it wrote: {})", plain_line(line, 200)))
-            .unwrap_or_default();
+        let how = self.state().how.clone();
+        let how = how.map_or_else(String::new, |how| format!(": {}", plain_line(&how, 300)));
+        let last = self
+            .last_line()
+            .map_or_else(String::new, |line| format!(" (it wrote: {line})"));
         format!("{how}{last}")
     }
 

@@ -27,7 +27,8 @@ const BUFFER: usize = 64 << 10;
 /// Carries until the gateway closes the connection; the error says why there is none.
 pub(crate) fn carry(socket: &Path, server: &str) -> Result<(), String> {
     wait_for(socket)?;
-    let failed = |error: io::Error| format!("the gateway of this session does not answer ({error})");
+    let failed =
+        |error: io::Error| format!("the gateway of this session does not answer ({error})");
     let mut gateway = UnixStream::connect(socket).map_err(failed)?;
     let opening = EgressOpening {
         purpose: EgressPurpose::Proxy,

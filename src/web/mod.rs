@@ -3,9 +3,11 @@
 //!
 //! It has no way to a host but the gateway's socket, which every command has, so that it can reach
 //! nothing that `curl` could not: rules, names and addresses are the gateway's. Pages are parsed
-//! here, in the sandbox, within bounds of its own. Start with [`fetch`].
+//! here, in the sandbox, within bounds of its own. Start with [`fetch`]. For a client outside of
+//! the sandbox it carries bytes to the gateway and back, and looks at none ([`carry`]).
 
 mod body;
+mod carry;
 mod diagnose;
 mod fetch;
 mod gateway;

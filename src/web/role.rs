@@ -1,5 +1,5 @@
 //! The role `podbay web fetch URL …` and `podbay web ACTION TARGET`: a command of a sandbox, whose
-//! standard output is what a model reads.
+//! standard output is what a model reads; and `podbay web gateway SERVER`.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,6 +12,7 @@ use nix::sys::resource::setrlimit;
 use podbay_wire::EGRESS_FOLDER;
 use podbay_wire::EGRESS_SOCKET;
 
+use super::carry::carry;
 use super::diagnose::Action;
 use super::diagnose::diagnose;
 use super::fetch::Wanted;
@@ -23,8 +24,7 @@ use super::limits::MEMORY;
 use super::limits::PAUSE;
 use super::limits::PROCESSOR_SECONDS;
 
-const USAGE: &str =
-    "usage: podbay web fetch URL MAX_LENGTH markdown|raw | dns_lookup|check_connection|ping TARGET";
+const USAGE: &str = "usage: podbay web fetch URL MAX_LENGTH markdown|raw | dns_lookup|check_connection|ping TARGET | gateway SERVER";
 
 /// What is to be done.
 enum Job {
@@ -39,6 +39,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let ["gateway", server] = *words {
+        return carried(server);
+    }
     let done = job(&words).and_then(|job| {
         bound().map_err(|error| format!("no bounds can be set: {error}"))?;
         run(job)
@@ -50,6 +53,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Whoever does not read it does not want it.
     let _ = writeln!(io::stdout().lock(), "{}", text.trim_end());
     code
+}
+
+/// Carries a connection; what goes wrong is a line of the standard error.
+fn carried(server: &str) -> ExitCode {
+    let socket = Path::new(EGRESS_FOLDER).join(EGRESS_SOCKET);
+    match carry(&socket, server) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            let _unread = writeln!(io::stderr().lock(), "{problem}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn job(words: &[&str]) -> Result<Job, String> {

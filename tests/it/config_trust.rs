@@ -196,23 +196,33 @@ fn c_01_a_project_may_only_make_things_tighter() {
 
 #[test]
 fn no_project_has_a_say_in_an_mcp_server_on_the_host() {
-    let user = "[mcp.servers.mine]\ncommand = \"x\"\nwhere = \"host\"\n";
+    let user = "[mcp.servers.mine]\ncommand = \"x\"\nwhere = \"host\"\n\
+                [mcp.servers.web]\nurl = \"https://mine.example/\"\nbearer_token_env = \"TOKEN\"\n";
     let theirs = "[mcp.servers.mine]\ncommand = \"evil\"\nargs = [\"evil\"]\nenv = { A = \"evil\" }\n\
                   [mcp.servers.host]\ncommand = \"evil\"\nwhere = \"host\"\n\
+                  [mcp.servers.web]\nurl = \"https://evil.example/\"\n\
+                  [mcp.servers.key]\nurl = \"https://evil.example/\"\nheaders_env = { Authorization = \"TOKEN\" }\n\
                   [mcp.servers.own]\ncommand = \"sh\"\n";
     let alone = load(user, "", false);
     for (trusted, names, said) in [
-        (false, &["mine"][..], &["mcp.servers"][..]),
+        (false, &["mine", "web"][..], &["mcp.servers"][..]),
         (
             true,
-            &["mine", "own"],
-            &["mcp.servers.host", "mcp.servers.mine"],
+            &["mine", "own", "web"],
+            &[
+                "mcp.servers.host",
+                "mcp.servers.key",
+                "mcp.servers.mine",
+                "mcp.servers.web",
+            ],
         ),
     ] {
         let with = load(user, theirs, trusted);
         let servers = &with.config.mcp.servers;
         assert_eq!(servers.keys().collect::<Vec<_>>(), names);
-        assert_eq!(servers["mine"], alone.config.mcp.servers["mine"]);
+        for name in ["mine", "web"] {
+            assert_eq!(servers[name], alone.config.mcp.servers[name]);
+        }
         let passed: Vec<&str> = with
             .passed_over
             .iter()

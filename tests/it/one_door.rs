@@ -87,7 +87,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
     // An MCP server, which the user named or enabled; `sandbox/kept.rs` opens it.
     ("sandbox.open(", &["app/mcp/opener.rs"]),
-    ("by_hand(Exec", &["app/mcp/opener.rs", "app/shell.rs"]),
+    ("Approved::by_hand(exec", &["app/mcp/opener.rs"]),
+    ("by_hand(Exec", &["app/shell.rs"]),
     // An approval comes from policy alone.
     ("Approved::action(", &["policy/judge.rs"]),
     (

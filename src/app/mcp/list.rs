@@ -18,6 +18,9 @@ use podbay_session::State;
 /// Why a server on the host is off where the sandbox is one that Podbay did not start.
 const NO_HOST: &str = "`where` is `host`, and Podbay itself runs in a container of compose, which is not your machine";
 
+/// Why a server over HTTP is off where nothing is asked for over the network.
+const OFFLINE: &str = "`offline` is set, and it is reached over HTTP";
+
 /// A server that is named somewhere.
 #[derive(Clone, Debug, Serialize)]
 pub struct McpServer {
@@ -70,6 +73,8 @@ pub(super) fn named(
             off("`enabled` is false in the settings")
         } else if options.is_on_host() && crate::is_attached(config) {
             off(NO_HOST)
+        } else if options.url.is_some() && config.offline {
+            off(OFFLINE)
         } else {
             McpServerState::On
         };
@@ -82,6 +87,8 @@ pub(super) fn named(
     for (name, options) in found.into_iter().flat_map(|found| &found.servers) {
         let is_on = if config.mcp.servers.contains_key(name) {
             off("the settings have a server of this name")
+        } else if options.url.is_some() && config.offline {
+            off(OFFLINE)
         } else if own.is_enabled() {
             McpServerState::On
         } else {

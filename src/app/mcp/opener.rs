@@ -37,6 +37,9 @@ pub(super) const LEAVING: Duration = Duration::from_secs(1);
 /// The project's folder in the sandbox.
 const ROOT: &str = "file:///workspace";
 
+/// Where a sandbox has this program.
+const PROGRAM: &str = "/run/podbay/bin/podbay";
+
 /// Starts the servers of a session.
 pub(super) struct SessionOpener {
     pub(super) sandbox: SandboxServers,
@@ -64,6 +67,32 @@ impl Opener for SessionOpener {
         })
     }
 
+    fn gateway<'a>(
+        &'a self,
+        server: &'a str,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Result<ByteStream, String>> {
+        Box::pin(async move {
+            let words = [PROGRAM, "web", "gateway", server];
+            let exec = Exec {
+                argv: words
+                    .iter()
+                    .map(|word| BytesPath::from_text(word))
+                    .collect(),
+                working_directory: None,
+                environment: Vec::new(),
+                terminal: None,
+                timeout_ms: None,
+                grace_ms: self.sandbox.grace_ms,
+            };
+            self.sandbox.run(exec, cancel).await
+        })
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
     fn close(&self) -> Later<'_, ()> {
         Box::pin(self.host.close())
     }
@@ -76,15 +105,21 @@ impl SandboxServers {
         cancel: &CancellationToken,
     ) -> Result<ByteStream, String> {
         let words = std::iter::once(&server.command).chain(&server.args);
-        // The user has named this server in the settings, or enabled the file that names it.
-        let approved = Approved::by_hand(Exec {
+        let exec = Exec {
             argv: words.map(|word| BytesPath::from_text(word)).collect(),
             working_directory: server.cwd.as_deref().map(BytesPath::from_text),
             environment: server.env.clone().into_iter().collect(),
             terminal: None,
             timeout_ms: None,
             grace_ms: self.grace_ms,
-        });
+        };
+        self.run(exec, cancel).await
+    }
+
+    /// Starts a program. The user has named the server that it is, or that it leads to, in the
+    /// settings, or enabled the file that names it.
+    async fn run(&self, exec: Exec, cancel: &CancellationToken) -> Result<ByteStream, String> {
+        let approved = Approved::by_hand(exec);
         let Action::Box(call) = approved.into_inner() else {
             return Err("a server is a program in the sandbox".to_owned());
         };

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::TryStreamExt;
 use futures::stream::BoxStream;
+use http_body_util::BodyDataStream;
 use http_body_util::BodyExt;
-use http_body_util::BodyStream;
 use http_body_util::Collected;
 use http_body_util::Limited;
 use hyper::body::Body;
@@ -67,9 +67,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut size = EventSize::default();
-    let bytes = BodyStream::new(body)
-        .map_err(io::Error::other)
-        .try_filter_map(|frame| std::future::ready(Ok(frame.into_data().ok())))
+    let bytes = TryStreamExt::map_err(BodyDataStream::new(body), io::Error::other)
         .and_then(move |data: Bytes| std::future::ready(size.add(&data).map(|()| data)));
     SseStream::from_bytes_stream(bytes)
         .and_then(move |event| {

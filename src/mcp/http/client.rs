@@ -41,6 +41,7 @@ use super::address::secret_value;
 use super::bounds::events;
 use super::bounds::start;
 use super::bounds::whole;
+use super::connect::closed;
 use super::connect::connect;
 use super::connect::tls;
 use crate::Opener;
@@ -164,10 +165,7 @@ impl HttpClient {
     }
 
     /// Sends a request over an idle connection, or over a new one.
-    async fn send(
-        &self,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Failure> {
+    async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
         let server = &self.0;
         while let Some(mut requests) = self.take_idle() {
             match requests.try_send_request(request).await {
@@ -184,11 +182,14 @@ impl HttpClient {
         }
         let fresh = async {
             let gateway = server.opener.gateway(&server.name, &server.cancel).await?;
-            connect(gateway, &server.address, tls()?).await
+            let end = gateway.end.clone();
+            let mut requests = connect(gateway, &end, &server.address, tls()?).await?;
+            let answer = requests.send_request(request).await;
+            answer
+                .map(|answer| (requests, answer))
+                .map_err(|error| closed(&error, &end))
         };
-        let mut requests = fresh.await.map_err(|problem| self.failed(problem))?;
-        let answer = requests.send_request(request).await;
-        let answer = answer.map_err(|error| self.failed(format!("no answer came: {error}")))?;
+        let (requests, answer) = fresh.await.map_err(|problem| self.failed(problem))?;
         self.keep(requests);
         Ok(answer)
     }
@@ -358,7 +359,9 @@ pub(crate) fn transport(client: HttpClient) -> StreamableHttpClientTransport<Htt
 /// Returns the type of a body, without its parameters.
 fn content_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE);
-    let value = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value = value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
 }

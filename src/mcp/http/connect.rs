@@ -31,23 +31,18 @@ const HEAD: usize = 64 << 10;
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Connects to a server over a stream to the gateway.
+/// Connects to a server over a stream to the gateway. `end` is of that stream.
 pub(super) async fn connect(
     gateway: ByteStream,
+    end: &ServerEnd,
     address: &Address,
     tls: Arc<ClientConfig>,
 ) -> Result<SendRequest<Full<Bytes>>, String> {
-    let ByteStream {
-        reader,
-        writer,
-        end,
-        ..
-    } = gateway;
-    let stream: Box<dyn Stream> = Box::new(tokio::io::join(reader, writer));
+    let stream: Box<dyn Stream> = Box::new(tokio::io::join(gateway.reader, gateway.writer));
     if address.is_plain() {
-        return requests(stream, &end).await;
+        return requests(stream, end).await;
     }
-    let tunnel = tunnel(stream, address, &end).await?;
+    let tunnel = tunnel(stream, address, end).await?;
     let name = ServerName::try_from(address.host.clone())
         .map_err(|_| format!("{} is no name for TLS", address.host))?;
     let encrypted = TlsConnector::from(tls).connect(name, tunnel).await;
@@ -55,7 +50,7 @@ pub(super) async fn connect(
         let place = place(address);
         format!("TLS with {place} failed: {error}")
     })?;
-    requests(Box::new(encrypted), &end).await
+    requests(Box::new(encrypted), end).await
 }
 
 /// Returns the settings of TLS: the roots of browsers, and those of the user's machine.
@@ -120,9 +115,9 @@ where
 
 /// Says why a stream to the gateway has no answer: in the words of the program that carried it,
 /// where there are any.
-fn closed(error: &hyper::Error, end: &ServerEnd) -> String {
+pub(super) fn closed(error: &hyper::Error, end: &ServerEnd) -> String {
     end.last_line()
-        .unwrap_or_else(|| format!("the way through the gateway was closed ({error})"))
+        .unwrap_or_else(|| format!("the connection through the gateway ended ({error})"))
 }
 
 fn place(address: &Address) -> String {

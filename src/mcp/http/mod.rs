@@ -14,6 +14,3 @@ pub(super) use address::Address;
 pub(super) use address::invalid_header;
 pub(super) use client::HttpClient;
 pub(super) use client::transport;
-
-#[cfg(test)]
-mod tests;

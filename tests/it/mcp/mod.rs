@@ -3,6 +3,7 @@
 
 mod calls;
 mod hostile;
+mod http;
 mod resources;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ pub(crate) mod alone;
 pub(crate) mod desk;
 pub(crate) mod engine_proxy;
 pub(crate) mod guest;
+pub(crate) mod mcp_http;
 pub(crate) mod probe;
 pub(crate) mod screen;
 pub(crate) mod scripted_model;

@@ -5,6 +5,7 @@ mod asked;
 mod clients;
 mod gateway;
 mod install;
+mod mcp;
 mod names;
 mod outside;
 mod own_machine;
