@@ -28,6 +28,7 @@ use podbay_tools::Services;
 use podbay_tools::SpawnOrder;
 use podbay_wire as wire;
 use podbay_wire::Output;
+use podbay_wire::message::Stream;
 
 /// Why an agent cannot start another one.
 const NO_AGENTS: &str = "agents cannot be started from here: `agents.enabled` and `agents.max_depth` \
@@ -134,6 +135,7 @@ impl Services for HostServices {
     fn call_foreign<'a>(
         &'a self,
         call: ForeignCall,
+        mut on_chunk: OnChunk<'a>,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
@@ -141,8 +143,11 @@ impl Services for HostServices {
                 .servers
                 .as_ref()
                 .ok_or("this session has no MCP servers")?;
-            let Called { text, is_ok } =
-                servers.call_tool(&call.name, call.arguments, cancel).await;
+            let mut on_progress =
+                |line: &str| on_chunk(Stream::Stdout, format!("{line}\n").as_bytes());
+            let Called { text, is_ok } = servers
+                .call_tool(&call.name, call.arguments, &mut on_progress, cancel)
+                .await;
             if is_ok { Ok(text) } else { Err(text) }
         })
     }

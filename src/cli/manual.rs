@@ -463,7 +463,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "mcp",
-        text: "MCP servers are programs with tools of their own, which run in the sandbox, or on your machine where your own settings say so. Your settings name them, and so may a project's \
+        text: "MCP servers are programs with tools of their own, which run in the sandbox, on your machine where your own settings say so, or elsewhere, reached over HTTP. Your settings name them, and so may a project's \
                `.mcp.json`; none of that file is started before you have enabled it. docs/guides/mcp.md says more.",
         examples: &[
             ("What there is, and why one is off:", "podbay mcp list"),

@@ -5,23 +5,32 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use async_recursion::async_recursion as boxed;
+use futures::StreamExt;
 use rmcp::ClientHandler;
+use rmcp::handler::client::progress::ProgressDispatcher;
+use rmcp::model::CallToolRequest;
 use rmcp::model::CallToolRequestParams;
-use rmcp::model::CallToolResponse;
 use rmcp::model::CallToolResult;
+use rmcp::model::CancelledNotificationParam;
 use rmcp::model::ClientConfig;
+use rmcp::model::ClientRequest;
 use rmcp::model::ErrorData;
 use rmcp::model::GetPromptRequestParams;
 use rmcp::model::GetPromptResult;
 use rmcp::model::Implementation;
 use rmcp::model::PaginatedRequestParams;
+use rmcp::model::ProgressNotificationParam;
 use rmcp::model::Prompt;
 use rmcp::model::ReadResourceRequestParams;
 use rmcp::model::ReadResourceResult;
+use rmcp::model::RequestId;
 use rmcp::model::Resource;
+use rmcp::model::ServerResult;
 use rmcp::model::Tool;
 use rmcp::service::ClientInitializeError;
 use rmcp::service::NotificationContext;
+use rmcp::service::Peer;
+use rmcp::service::PeerRequestOptions;
 use rmcp::service::RequestContext;
 use rmcp::service::RoleClient;
 use rmcp::service::RunningService;
@@ -38,6 +47,7 @@ use super::http;
 use super::http::HttpClient;
 use super::lines;
 use super::plain_line;
+use super::progress::ProgressLines;
 use super::roots;
 use super::roots::Roots;
 
@@ -53,6 +63,7 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Client>,
     end: ServerEnd,
     has_new_list: Arc<AtomicBool>,
+    progress: ProgressDispatcher,
     is_over_http: bool,
 }
 
@@ -61,6 +72,7 @@ pub(super) struct Connection {
 struct Client {
     root: String,
     has_new_list: Arc<AtomicBool>,
+    progress: ProgressDispatcher,
 }
 
 impl Client {
@@ -68,7 +80,13 @@ impl Client {
         Self {
             root,
             has_new_list: Arc::default(),
+            progress: ProgressDispatcher::new(),
         }
+    }
+
+    /// Returns what keeps what the server says by itself.
+    fn told(&self) -> (Arc<AtomicBool>, ProgressDispatcher) {
+        (Arc::clone(&self.has_new_list), self.progress.clone())
     }
 }
 
@@ -85,6 +103,14 @@ impl ClientHandler for Client {
         _context: RequestContext<RoleClient>,
     ) -> impl Future<Output = Result<Roots, ErrorData>> + Send + '_ {
         std::future::ready(Ok(roots::roots(&self.root)))
+    }
+
+    fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) -> impl Future<Output = ()> + Send + '_ {
+        self.progress.handle_notification(params)
     }
 
     fn on_tool_list_changed(
@@ -109,9 +135,9 @@ impl Connection {
         let reader = lines::bounded(reader, end.clone());
         let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(reader, writer);
         let client = Client::new(root);
-        let has_new_list = Arc::clone(&client.has_new_list);
+        let told = client.told();
         let greeted = client.serve(transport).await;
-        Self::greeted(greeted, end, has_new_list, false)
+        Self::greeted(greeted, end, told, false)
     }
 
     /// Greets a server over HTTP. It is told no folder: it sees none.
@@ -119,15 +145,15 @@ impl Connection {
     pub(super) async fn over_http(client: HttpClient, end: ServerEnd) -> Result<Self, Error> {
         let transport = http::transport(client);
         let client = Client::new(String::new());
-        let has_new_list = Arc::clone(&client.has_new_list);
+        let told = client.told();
         let greeted = client.serve(transport).await;
-        Self::greeted(greeted, end, has_new_list, true)
+        Self::greeted(greeted, end, told, true)
     }
 
     fn greeted(
         greeted: Result<RunningService<RoleClient, Client>, ClientInitializeError>,
         end: ServerEnd,
-        has_new_list: Arc<AtomicBool>,
+        (has_new_list, progress): (Arc<AtomicBool>, ProgressDispatcher),
         is_over_http: bool,
     ) -> Result<Self, Error> {
         match greeted {
@@ -135,6 +161,7 @@ impl Connection {
                 service,
                 end,
                 has_new_list,
+                progress,
                 is_over_http,
             }),
             Err(
@@ -231,13 +258,34 @@ impl Connection {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
+        on_progress: &mut (dyn FnMut(&str) + Send),
     ) -> Result<CallToolResult, Error> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        match self.service.peer().call_tool_once(params).await {
-            Ok(CallToolResponse::Complete(result)) => Ok(result),
-            Ok(_) => Err(Error::Refused {
-                message: "it wants more than this client offers: a dialog or a task".to_owned(),
-            }),
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let peer = self.service.peer();
+        let options = PeerRequestOptions::no_options();
+        let sent = peer.send_request_with_option(request, options).await;
+        let sent = sent.map_err(|error| self.error(error))?;
+        let mut abandoned = AbandonedCall::new(peer, &sent.id);
+        let mut progress = self.progress.subscribe(sent.progress_token.clone()).await;
+        let mut lines = ProgressLines::new(on_progress);
+        let mut answer = std::pin::pin!(sent.await_response());
+        let answered = loop {
+            tokio::select! {
+                biased;
+                Some(told) = progress.next() => lines.tell(&told),
+                answered = &mut answer => break answered,
+            }
+        };
+        abandoned.has_answer();
+        match answered {
+            Ok(ServerResult::CallToolResult(result)) => Ok(result),
+            Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_)) => {
+                Err(Error::Refused {
+                    message: "it wants more than this client offers: a dialog or a task".to_owned(),
+                })
+            }
+            Ok(_) => Err(self.error(ServiceError::UnexpectedResponse)),
             Err(error) => Err(self.error(error)),
         }
     }
@@ -274,6 +322,41 @@ impl Connection {
                 problem: plain_line(&other.to_string(), 200),
             },
         }
+    }
+}
+
+/// A call whose answer is not there yet. Dropped, it is cancelled at the server.
+struct AbandonedCall {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl AbandonedCall {
+    fn new(peer: &Peer<RoleClient>, id: &RequestId) -> Self {
+        Self {
+            peer: peer.clone(),
+            id: Some(id.clone()),
+        }
+    }
+
+    fn has_answer(&mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for AbandonedCall {
+    fn drop(&mut self) {
+        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        let peer = self.peer.clone();
+        let reason = Some("the call was given up".to_owned());
+        runtime.spawn(async move {
+            let told = CancelledNotificationParam::new(Some(id), reason);
+            // One that has ended need not be told.
+            let _untold = peer.notify_cancelled(told).await;
+        });
     }
 }
 

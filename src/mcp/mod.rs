@@ -17,6 +17,7 @@ mod known_tools;
 mod lines;
 mod options;
 mod plain_text;
+mod progress;
 mod project_file;
 mod prompts;
 mod resources;

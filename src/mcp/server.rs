@@ -177,6 +177,7 @@ impl Server {
         &self,
         definition: &ToolDefinition,
         arguments: Map<String, Value>,
+        on_progress: &mut (dyn FnMut(&str) + Send),
         opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<(String, bool), Error> {
@@ -191,7 +192,7 @@ impl Server {
         let called = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::Cancelled),
-            called = tokio::time::timeout(limit, answer(&connection, definition, arguments)) => called,
+            called = tokio::time::timeout(limit, answer(&connection, definition, arguments, on_progress)) => called,
         };
         let mut live = self.live.lock().await;
         match called {
@@ -282,7 +283,9 @@ impl Server {
             if self.options.url.is_some() {
                 let end = ServerEnd::default();
                 let client = HttpClient::new(&self.name, &self.options, opener, &end);
-                let client = client.map_err(|problem| Error::Open { problem })?;
+                let client = client.map_err(|problem| Error::NoAnswer {
+                    how: format!(": {problem}"),
+                })?;
                 return Connection::over_http(client, end).await;
             }
             let stream = opener
@@ -382,10 +385,13 @@ async fn answer(
     connection: &Connection,
     definition: &ToolDefinition,
     arguments: Map<String, Value>,
+    on_progress: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(String, bool), Error> {
     match definition.kind {
         ToolKind::Tool => {
-            let result = connection.call(&definition.tool, arguments).await?;
+            let result = connection
+                .call(&definition.tool, arguments, on_progress)
+                .await?;
             Ok((content::text(&result), !result.is_error.unwrap_or(false)))
         }
         ToolKind::ListResources => {

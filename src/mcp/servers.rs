@@ -128,9 +128,10 @@ impl Servers {
         &self,
         name: &str,
         arguments: Map<String, Value>,
+        on_progress: &mut (dyn FnMut(&str) + Send),
         cancel: &CancellationToken,
     ) -> Called {
-        match self.try_call(name, arguments, cancel).await {
+        match self.try_call(name, arguments, on_progress, cancel).await {
             Ok((text, is_ok)) => Called { text, is_ok },
             Err((server, error)) => Called {
                 text: format!("the server `{server}` is of no help here: {error}"),
@@ -143,6 +144,7 @@ impl Servers {
         &self,
         name: &str,
         arguments: Map<String, Value>,
+        on_progress: &mut (dyn FnMut(&str) + Send),
         cancel: &CancellationToken,
     ) -> Result<(String, bool), (String, Error)> {
         let definition = {
@@ -154,7 +156,7 @@ impl Servers {
         let server = self.servers.iter().find(is_its);
         let server = server.ok_or_else(|| (definition.server.clone(), Error::Unknown))?;
         server
-            .call(&definition, arguments, &self.opener, cancel)
+            .call(&definition, arguments, on_progress, &self.opener, cancel)
             .await
             .map_err(|error| (server.name.clone(), error))
     }

@@ -104,7 +104,9 @@ impl Host<'_> {
                 Rendered::said(self.services.search_web(&search, cancel).await)
             }
             HostCall::Foreign(call) => {
-                Rendered::said(self.services.call_foreign(call, cancel).await)
+                let on_chunk =
+                    Box::new(|_: Stream, bytes: &[u8]| tell(CallProgress::Output(bytes)));
+                Rendered::said(self.services.call_foreign(call, on_chunk, cancel).await)
             }
             HostCall::Spawn(wanted) => {
                 let order = SpawnOrder {

@@ -128,13 +128,14 @@ pub trait Services: Send + Sync {
     }
 
     /// Calls a tool of an MCP server of the session; the error says why it has no result. Both are
-    /// text for the model. The default has no servers.
+    /// text for the model. How far it is comes as lines of output. The default has no servers.
     fn call_foreign<'a>(
         &'a self,
         call: ForeignCall,
+        on_chunk: OnChunk<'a>,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<String, String>> {
-        let _unused = (call, cancel);
+        let _unused = (call, on_chunk, cancel);
         Box::pin(std::future::ready(Err(
             "there are no servers of tools here".to_owned(),
         )))

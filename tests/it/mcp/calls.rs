@@ -1,5 +1,7 @@
 //! A server's tools in a session: the same way as our own.
 
+use std::time::Duration;
+
 use podbay::event::Answer;
 use podbay::event::Answered;
 use podbay::event::CallStatus;
@@ -14,9 +16,11 @@ use podbay::tools::ForeignTool;
 use podbay::tools::ToolSet;
 use serde_json::json;
 
+use super::Act;
 use super::Fake;
 use super::Session;
 use super::honest;
+use super::line;
 use super::on_call;
 use super::says;
 use super::tool;
@@ -85,6 +89,34 @@ async fn a_tool_of_a_server_is_listed_called_and_recorded_like_our_own() {
     assert_eq!(finished, Some(("mcp__x__echo".to_owned(), CallStatus::Ok)));
     // It never was a call of the guest's.
     assert!(desk.reached().is_empty(), "{:?}", desk.reached());
+}
+
+#[tokio::test]
+async fn how_far_a_call_is_is_shown_while_it_runs_and_the_model_is_not_told() {
+    let fake = on_call(|_, request| {
+        let token = &request["params"]["_meta"]["progressToken"];
+        let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": token, "progress": 3, "total": 10, "message": "reading\u{1b}[2J"}});
+        let other = json!({"jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": "another", "progress": 1, "message": "not this call"}});
+        let mut acts = line(&progress);
+        acts.extend(line(&other));
+        acts.push(Act::Wait(Duration::from_millis(500)));
+        acts.extend(says(request, "done"));
+        acts
+    });
+    let session = Session::begin(&fake, 60).await;
+    let model = ScriptedModel::new()
+        .calls("mcp__x__echo", json!({"text": "a"}))
+        .says("Done.");
+    let desk = desk(model, &session, Wishes::default()).await;
+    desk.work("work").await;
+    let shown = desk.kinds().into_iter().filter_map(|kind| match kind {
+        Kind::CallOutput { text, .. } => Some(text),
+        _ => None,
+    });
+    assert_eq!(shown.collect::<String>(), "3 of 10: reading [2J\n");
+    assert_eq!(desk.results(1), ["done"]);
 }
 
 #[tokio::test]

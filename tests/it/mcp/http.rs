@@ -98,8 +98,10 @@ impl Session {
     async fn call(&self, text: &str) -> (bool, String) {
         let arguments = Map::from_iter([("text".to_owned(), text.into())]);
         let cancel = CancellationToken::new();
-        let called = self.servers.call_tool("mcp__x__echo", arguments, &cancel);
-        let called = called.await;
+        let called = self
+            .servers
+            .call_tool("mcp__x__echo", arguments, &mut |_| {}, &cancel)
+            .await;
         (called.is_ok, called.text)
     }
 

@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) enum Act {
     /// Writes these bytes.
     Write(Vec<u8>),
+    Wait(Duration),
     /// Ends, with these words on its standard error.
     End(&'static str),
 }
@@ -94,6 +95,7 @@ impl Opener for Fake {
                                 return;
                             }
                         }
+                        Act::Wait(time) => tokio::time::sleep(time).await,
                         Act::End(stderr) => {
                             its_end.keep_stderr(stderr.as_bytes());
                             its_end.note("exit code 1");
@@ -208,7 +210,7 @@ impl Session {
         let arguments = Map::from_iter([("text".to_owned(), text.into())]);
         let called = self
             .servers
-            .call_tool("mcp__x__echo", arguments, cancel)
+            .call_tool("mcp__x__echo", arguments, &mut |_| {}, cancel)
             .await;
         (called.is_ok, called.text)
     }

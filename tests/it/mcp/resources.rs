@@ -62,7 +62,10 @@ async fn call(session: &Session, tool: &str, arguments: Value) -> (bool, String)
         panic!("{arguments}")
     };
     let cancel = CancellationToken::new();
-    let called = session.servers.call_tool(tool, arguments, &cancel).await;
+    let called = session
+        .servers
+        .call_tool(tool, arguments, &mut |_| {}, &cancel)
+        .await;
     (called.is_ok, called.text)
 }
 

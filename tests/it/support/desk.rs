@@ -47,6 +47,7 @@ use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::ExecGate;
 use podbay::wire::Output;
+use podbay::wire::message::Stream;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -369,11 +370,16 @@ impl Services for Kept {
     fn call_foreign<'a>(
         &'a self,
         call: ForeignCall,
+        mut on_chunk: OnChunk<'a>,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
             let servers = self.1.as_ref().ok_or("no servers")?;
-            let called = servers.call_tool(&call.name, call.arguments, cancel).await;
+            let mut on_progress =
+                |line: &str| on_chunk(Stream::Stdout, format!("{line}\n").as_bytes());
+            let called = servers
+                .call_tool(&call.name, call.arguments, &mut on_progress, cancel)
+                .await;
             if called.is_ok {
                 Ok(called.text)
             } else {
