@@ -9,8 +9,8 @@ use podbay_event::is_hidden;
 const MOST_NAMED: usize = 3;
 
 /// A text without invisible characters, and which were removed.
-pub(super) struct VisibleText {
-    pub(super) text: String,
+pub struct VisibleText {
+    pub text: String,
     n_removed: usize,
     removed: BTreeSet<char>,
 }
@@ -19,7 +19,7 @@ impl VisibleText {
     /// Removes controls, bidirectional marks, tag characters, variation selectors and everything
     /// else without width. Those that belong to a script's visible characters or to an emoji are
     /// removed too, but need no warning.
-    pub(super) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut seen = Self {
             text: String::with_capacity(text.len()),
@@ -42,7 +42,7 @@ impl VisibleText {
     }
 
     /// Returns the warning about characters removed from a file of this name, if one is needed.
-    pub(super) fn warning(&self, name: &str) -> Option<String> {
+    pub fn warning(&self, name: &str) -> Option<String> {
         let n = self.n_removed;
         let named: Vec<String> = self
             .removed

@@ -40,6 +40,7 @@ mod window_gauge;
 
 pub use conversation::Conversation;
 pub use interrupt::Interrupt;
+pub use invisible_characters::VisibleText;
 pub use ledger::Ledger;
 pub use nudge::nudge;
 pub use options::Options;

@@ -6,6 +6,7 @@ use super::agents::Spawner;
 use super::host_hook::HostHooks;
 use super::record::with_causes;
 use super::session_install::SessionInstaller;
+use super::skills::Skills;
 use podbay_config::Answers;
 use podbay_event::Kind;
 use podbay_event::Memory;
@@ -25,6 +26,7 @@ use podbay_tools::KeptLines;
 use podbay_tools::Later;
 use podbay_tools::OnChunk;
 use podbay_tools::Services;
+use podbay_tools::Skill;
 use podbay_tools::SpawnOrder;
 use podbay_wire as wire;
 use podbay_wire::Output;
@@ -47,6 +49,8 @@ pub(super) struct HostServices {
     servers: Option<Arc<Servers>>,
     /// `None`: the settings switch them off.
     memories: Option<Memories>,
+    /// None where the session offers none.
+    skills: Arc<Skills>,
     /// `None`: agents cannot be started.
     agents: Option<Spawner>,
     /// `None`: the sandbox is one that Podbay did not start.
@@ -71,6 +75,7 @@ impl HostServices {
             answers,
             servers,
             memories,
+            skills: Arc::default(),
             agents: None,
             installer: None,
             searcher: None,
@@ -80,6 +85,14 @@ impl HostServices {
     /// Lets calls start agents.
     pub(super) fn with_agents(self, agents: Option<Spawner>) -> Self {
         Self { agents, ..self }
+    }
+
+    /// Lets the model read skills.
+    pub(super) fn with_skills(self, skills: &Arc<Skills>) -> Self {
+        Self {
+            skills: Arc::clone(skills),
+            ..self
+        }
     }
 
     /// Lets the model ask for the project's dependencies.
@@ -215,6 +228,14 @@ impl Services for HostServices {
             .into(),
         );
         Ok(said)
+    }
+
+    fn use_skill(&self, name: &str) -> Result<Skill, String> {
+        let chosen = self.skills.choose(name)?;
+        for message in chosen.warnings {
+            (self.sink)(Kind::Warning { message }.into());
+        }
+        Ok(chosen.skill)
     }
 
     fn spawn_agent<'a>(

@@ -29,6 +29,7 @@ use super::rules;
 use super::seat::Seat;
 use super::services::HostServices;
 use super::session_install::SessionInstaller;
+use super::skills::Skills;
 use podbay_agent::Agent;
 use podbay_agent::Conversation;
 use podbay_agent::Ledger;
@@ -245,6 +246,17 @@ pub(super) async fn sit_down(
     } else {
         catalogue = catalogue.without_agents();
     }
+    let mut skills = Skills::default();
+    if only.is_none() {
+        let project = bench.project().ok().map(Project::path);
+        let (read, warnings) = Skills::of(config, project);
+        for warning in warnings {
+            recorder.warn(warning);
+        }
+        skills = read;
+    }
+    let skills = Arc::new(skills);
+    catalogue = catalogue.with_skills(&skills.offers());
     if config.offline {
         catalogue = catalogue.offline();
     }
@@ -407,6 +419,7 @@ pub(super) async fn sit_down(
             config: config.clone(),
             project: bench.ground_text(),
             types: agent_types,
+            skills: Arc::clone(&skills),
             client: client.clone(),
             probed: probed.clone(),
             foreign: begun.tools.clone(),
@@ -440,6 +453,7 @@ pub(super) async fn sit_down(
                 begun.servers.clone(),
                 memories.clone(),
             )
+            .with_skills(&skills)
             .with_agents(
                 spawner
                     .as_ref()

@@ -26,6 +26,7 @@ use super::number::whole;
 use super::presets;
 use super::review::ReviewArgs;
 use super::sessions::SessionsCommand;
+use super::skills::SkillsCommand;
 use super::undo::UndoArgs;
 use super::why::WhyArgs;
 use podbay_event::Seconds;
@@ -96,6 +97,9 @@ pub(super) enum Command {
     /// List the agents that the model may start
     #[command(subcommand)]
     Agents(AgentsCommand),
+    /// List or show the skills that the model may read
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// List, load or remove models for the model server
     #[command(subcommand)]
     Models(ModelsCommand),

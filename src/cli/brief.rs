@@ -18,6 +18,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 4] = [
             "sessions",
             "memory",
             "agents",
+            "skills",
         ],
     ),
     (

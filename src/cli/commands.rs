@@ -193,6 +193,7 @@ pub(super) async fn other(
         }
         "memory" => super::memory::in_chat(rest, chat, face, setup).await,
         "agents" => Ok(super::agents::in_chat(chat, setup)),
+        "skills" => super::skills::in_chat(rest, chat, setup),
         // The chat has seen to the others.
         _ => return Did::Said,
     };

@@ -567,6 +567,39 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "skills",
+        text: "A skill is a folder with a file SKILL.md, which says in its frontmatter what it is for and below that what its steps are. The model \
+               is offered the name and description of each, and reads one when it chooses it. Yours are in ~/.config/podbay/skills, those of a \
+               project in .podbay/skills and .claude/skills. docs/guides/skills.md says more.",
+        examples: &[
+            ("The skills that there are here:", "podbay skills list"),
+            ("What one tells the model:", "podbay skills show pdf-forms"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "skills list",
+        text: "Lists the skills that sessions in this project have: yours, then those of the project, which replace none of yours. Those that \
+               cannot be used are named with the reason.",
+        examples: &[
+            ("The list:", "podbay skills list"),
+            ("For a script:", "podbay skills list --json"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "skills show",
+        text: "Shows what a skill is for, where it is, its steps, and the files that are put into the sandbox when it is chosen.",
+        examples: &[
+            ("One of them:", "podbay skills show pdf-forms"),
+            (
+                "One of another project:",
+                "podbay skills show release -C ~/src/site",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "models",
         text: "Models for the model server: those that Podbay knows by name, those of your own list, and any GGUF file by its path or address. \
                Only the small model of quickstart was tried by us; the others are marked untried until you pull them.",

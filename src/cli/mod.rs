@@ -59,6 +59,7 @@ mod settings;
 mod setup;
 mod sh;
 mod signals;
+mod skills;
 mod undo;
 mod why;
 
@@ -146,6 +147,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Mcp(command)) => mcp::mcp(command).await,
         Some(Command::Memory(command)) => memory::memory(&command),
         Some(Command::Agents(command)) => agents::agents(&command),
+        Some(Command::Skills(command)) => skills::skills(&command),
         Some(Command::Models(command)) => Box::pin(models::models(command)).await,
         Some(Command::Sessions(command)) => sessions::sessions(command).await,
         Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,

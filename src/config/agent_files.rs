@@ -1,17 +1,10 @@
 //! Files that define agents: the user's, and those of a project, which is untrusted.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
 
-use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::fcntl::openat;
-use nix::sys::stat::Mode;
-
+use super::project_folder::ProjectFolder;
 use super::user_file;
 
 /// Where they are in a project.
@@ -55,46 +48,20 @@ impl AgentFiles {
         Self::of(names, folder, read)
     }
 
-    /// Reads those of a project. The folder is untrusted, and a command may be changing it: each
-    /// part of the path is opened by itself, no symlink is followed, and a FIFO does not block.
+    /// Reads those of a project, which is untrusted.
     pub fn of_project(project: &Path) -> Self {
         let folder = project.join(AGENTS_FOLDER);
-        let by_path = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut opened = nix::fcntl::open(project, by_path, Mode::empty());
-        for part in AGENTS_FOLDER.split('/') {
-            opened = opened.and_then(|above| openat(&above, part, by_path, Mode::empty()));
-        }
-        let inner: OwnedFd = match opened {
-            Ok(inner) => inner,
-            Err(Errno::ENOTDIR | Errno::ELOOP) => {
-                let problem = "it is, or is reached through, no folder but a link or a file";
-                return Self::unread(&folder, &io::Error::other(problem));
-            }
-            Err(error) => return Self::unread(&folder, &error.into()),
-        };
-        let listed = PathBuf::from(format!("/proc/self/fd/{}", inner.as_raw_fd()));
-        let names = match names(&listed) {
-            Ok(names) => names,
+        let opened = ProjectFolder::open(project, AGENTS_FOLDER)
+            .and_then(|inner| Ok((names(&inner.listed())?, inner)));
+        let (names, inner) = match opened {
+            Ok(opened) => opened,
             Err(error) => return Self::unread(&folder, &error),
         };
-        let flags = OFlag::O_RDONLY
-            | OFlag::O_NONBLOCK
-            | OFlag::O_NOCTTY
-            | OFlag::O_NOFOLLOW
-            | OFlag::O_CLOEXEC;
         let read = |path: &Path| {
-            let name = path.file_name().unwrap_or_default();
-            let opened = openat(&inner, name, flags, Mode::empty());
-            let file = File::from(opened.map_err(|error| match error {
-                Errno::ELOOP => "it is a symbolic link".to_owned(),
-                Errno::ENXIO => "it is not a regular file".to_owned(),
-                error => error.desc().to_owned(),
-            })?);
-            let is_file = file.metadata().is_ok_and(|facts| facts.is_file());
-            if !is_file {
-                return Err("it is not a regular file".to_owned());
-            }
-            user_file::text(file, LONGEST).map_err(|error| error.to_string())
+            let name = path.file_name().and_then(|name| name.to_str());
+            inner
+                .read(name.unwrap_or_default(), LONGEST)
+                .map_err(|error| error.to_string())
         };
         Self::of(names, &folder, read)
     }
@@ -150,6 +117,8 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
 
     use super::*;
 

@@ -217,6 +217,8 @@ const TABLE: &[(&str, Latitude)] = &[
     ("agents.parallel", Lower(Number)),
     ("agents.max_depth", Lower(Number)),
     ("agents.timeout", LowerFromNone(Time)),
+    ("skills.enabled", Switch(false)),
+    ("skills.project", Switch(false)),
     ("memory.enabled", Switch(false)),
     ("policy.autonomy", Never),
     ("policy.chat_autonomy", Never),

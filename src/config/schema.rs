@@ -46,6 +46,7 @@ pub struct Config {
     pub policy: policy::Options,
     pub hooks: tools::HookOptions,
     pub agents: tools::AgentOptions,
+    pub skills: tools::SkillOptions,
     pub mcp: mcp::Options,
     pub memory: session::MemoryOptions,
     pub session: session::Options,

@@ -34,6 +34,56 @@ pub fn frontmatter<'a, const N: usize>(
     Ok((values, body))
 }
 
+/// Reads the same from a file that was written for other programs too: keys besides `keys` are
+/// skipped with all that belongs to them. A value may be in single quotes, and may continue on
+/// indented lines, which become one line with it.
+pub fn frontmatter_among_others<'a, const N: usize>(
+    text: &'a str,
+    keys: [&str; N],
+) -> Result<([Option<String>; N], &'a str), String> {
+    let (head, body) = split(text)?;
+    let mut values = [const { None::<String> }; N];
+    let mut last = None;
+    for line in head.lines().filter(|line| !line.trim().is_empty()) {
+        if line.starts_with([' ', '\t']) {
+            if let Some(value) = last.and_then(|at: usize| values[at].as_mut()) {
+                value.push(' ');
+                value.push_str(line.trim());
+            }
+            continue;
+        }
+        last = line
+            .split_once(':')
+            .and_then(|(key, value)| {
+                let at = keys.iter().position(|known| *known == key.trim())?;
+                Some((at, value.trim()))
+            })
+            .map(|(at, value)| {
+                // Of two the first one counts.
+                values[at].get_or_insert_with(|| value.to_owned());
+                at
+            });
+    }
+    for (key, value) in keys.iter().zip(&mut values) {
+        if let Some(written) = value {
+            *written = one_line(written).map_err(|problem| format!("its {key}: {problem}"))?;
+        }
+    }
+    Ok((values, body))
+}
+
+/// Returns a value without the mark of a block, or without its quotes.
+fn one_line(value: &str) -> Result<String, String> {
+    let (first, rest) = value.split_once(' ').unwrap_or((value, ""));
+    if matches!(first, "|" | ">" | "|-" | ">-" | "|+" | ">+") {
+        return Ok(rest.to_owned());
+    }
+    let quoted = value
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''));
+    quoted.map_or_else(|| unquoted(value), |inner| Ok(inner.replace("''", "'")))
+}
+
 /// Returns the frontmatter and what follows it.
 fn split(text: &str) -> Result<(&str, &str), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -76,6 +126,29 @@ mod tests {
         let expected = [Some("one: \"two\""), Some("[x, *]"), None];
         assert_eq!(values.each_ref().map(Option::as_deref), expected);
         assert_eq!(body, "Body\n---\n");
+    }
+
+    #[test]
+    fn among_the_keys_of_other_programs_values_are_found_whole() {
+        let text = "---\nname: pdf\nmetadata:\n  name: not this\n  - item\nlicense: MIT\ndescription: >-\n  Fills forms:\n  all kinds.\nallowed-tools: [Read, Bash(git:*)]\nname: second\n---\nBody";
+        let (values, body) =
+            frontmatter_among_others(text, ["description", "name", "turns"]).expect("reads");
+        let expected = [Some("Fills forms: all kinds."), Some("pdf"), None];
+        assert_eq!(values.each_ref().map(Option::as_deref), expected);
+        assert_eq!(body, "Body");
+        for (written, expected) in [
+            ("'it''s: one'", "it's: one"),
+            ("\"a \\\"b\\\"\"", "a \"b\""),
+            ("plain\n  and on", "plain and on"),
+            ("|\n  a\n  b", "a b"),
+        ] {
+            let text = format!("---\na: {written}\n---\n");
+            let (values, _) = frontmatter_among_others(&text, ["a"]).expect(written);
+            assert_eq!(values[0].as_deref(), Some(expected), "{written}");
+        }
+        let problem = frontmatter_among_others("---\na: &x 1\n---\n", ["a"]).expect_err("YAML");
+        assert!(problem.starts_with("its a: put this value"), "{problem}");
+        assert!(frontmatter_among_others("a: 1\n", ["a"]).is_err());
     }
 
     #[test]

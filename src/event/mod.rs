@@ -63,6 +63,7 @@ pub use field::ToolTold;
 pub use field::Unit;
 pub use frontmatter::FRONTMATTER_FENCE;
 pub use frontmatter::frontmatter;
+pub use frontmatter::frontmatter_among_others;
 pub use git_taken::git_taken;
 pub use git_taken::git_taken_whole;
 pub use hidden_names::hidden_names;

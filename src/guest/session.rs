@@ -63,6 +63,7 @@ use podbay_wire::Fault;
 use podbay_wire::Limit;
 use podbay_wire::Moved;
 use podbay_wire::Output;
+use podbay_wire::PlaceSkill;
 use podbay_wire::Processes;
 use podbay_wire::Programs;
 
@@ -282,9 +283,22 @@ impl Session {
                         problem,
                     });
                 }
-                self.run_file_tool(call, line).await
+                match call {
+                    Call::PlaceSkill(call) => self.place_skill(call).await,
+                    call => self.run_file_tool(call, line).await,
+                }
             }
         }
+    }
+
+    async fn place_skill(&self, call: PlaceSkill) -> Output {
+        let environment = self.environment();
+        let place = move || tools::place_skill::run(&environment, &call);
+        let placed = self.pool.run(pool::JobKind::Short, place).await;
+        placed.map_or_else(
+            || Output::Fault(bug()),
+            |placed| placed.map_or_else(Output::Fault, Output::Placed),
+        )
     }
 
     /// Refuses a link on a path of a call that the session serves, where links are not followed. The

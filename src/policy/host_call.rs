@@ -34,6 +34,8 @@ pub enum HostCall {
     Plan(PlanCall),
     /// Saves a note that later sessions of the project are shown.
     SaveMemory(Memory),
+    /// Reads a skill, and puts the files of one of the user's into the sandbox's home folder.
+    UseSkill(SkillCall),
     /// Gets the project's dependencies in an install phase.
     Install(InstallCall),
     /// Asks the user's search engine.
@@ -43,6 +45,12 @@ pub enum HostCall {
     Foreign(ForeignCall),
     /// Starts an agent, whose calls are judged as those of the one that starts it.
     Spawn(SpawnCall),
+}
+
+/// A skill to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillCall {
+    pub name: String,
 }
 
 /// An agent to start.
@@ -129,7 +137,7 @@ pub(super) enum HostEffect {
 
 /// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
 /// artifacts, is a tool of the sandbox.
-pub const HOST_TOOLS: [&str; 11] = [
+pub const HOST_TOOLS: [&str; 12] = [
     "think",
     "task_list",
     "ask_user",
@@ -138,6 +146,7 @@ pub const HOST_TOOLS: [&str; 11] = [
     "create_plan",
     "implement_plan",
     "memory_save",
+    "use_skill",
     "spawn_agent",
     "install_dependencies",
     "web_search",
@@ -154,6 +163,7 @@ impl HostCall {
             Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
             Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
             Self::SaveMemory(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
+            Self::UseSkill(_) => ("use_skill", HostEffect::Nothing, &[CallNeed::ReadFiles]),
             Self::Install(_) => (
                 "install_dependencies",
                 HostEffect::Sandbox,

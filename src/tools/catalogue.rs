@@ -16,6 +16,7 @@ use super::definitions::more_tools;
 use super::definitions::more_tools::Wrapped;
 use super::definitions::network_diagnostics;
 use super::definitions::spawn_agent;
+use super::definitions::use_skill;
 use super::definitions::web_fetch;
 use super::definitions::web_search;
 use super::foreign_formats;
@@ -23,6 +24,8 @@ use super::foreign_tools::ForeignTool;
 use super::foreign_tools::ForeignTools;
 use super::json_file;
 use super::repair;
+use super::skill;
+use super::skill::SkillOffer;
 use super::tool::Tool;
 use podbay_llm::ToolSpec;
 use podbay_llm::control::ControlTokens;
@@ -136,6 +139,22 @@ impl Catalogue {
         let own = self.tools.iter_mut().chain(&mut self.others);
         for tool in own.filter(|tool| tool.name == spawn_agent::NAME) {
             tool.describe_argument("agent_type", &words);
+        }
+        self
+    }
+
+    /// Tells the model of these skills; without any, takes out the tool that reads them.
+    #[must_use]
+    pub fn with_skills(mut self, skills: &[SkillOffer]) -> Self {
+        if skills.is_empty() {
+            self.tools.retain(|tool| tool.name != use_skill::NAME);
+            self.others.retain(|tool| tool.name != use_skill::NAME);
+            return self;
+        }
+        let words = skill::offer(skills);
+        let own = self.tools.iter_mut().chain(&mut self.others);
+        for tool in own.filter(|tool| tool.name == use_skill::NAME) {
+            tool.describe_argument("name", &words);
         }
         self
     }

@@ -15,6 +15,7 @@ use super::SpawnOrder;
 use super::dispatch::CallProgress;
 use super::render::Rendered;
 use super::screen::shown;
+use super::skill;
 use super::tasks::Tasks;
 use podbay_policy::HostCall;
 use podbay_sandbox::link::Asks;
@@ -91,6 +92,13 @@ impl Host<'_> {
             ),
             HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
             HostCall::SaveMemory(memory) => Rendered::said(self.services.save_memory(memory)),
+            HostCall::UseSkill(wanted) => match self.services.use_skill(&wanted.name) {
+                Ok(skill) => {
+                    let within = self.pipeline.options.file_timeout.duration();
+                    skill::place(skill, &*self.pipeline.workspace, within, cancel).await
+                }
+                Err(problem) => Rendered::said(Err(problem)),
+            },
             HostCall::Install(call) => {
                 let on_chunk =
                     Box::new(|_: Stream, bytes: &[u8]| tell(CallProgress::Output(bytes)));

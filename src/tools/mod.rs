@@ -47,6 +47,8 @@ mod repair;
 mod schema;
 mod screen;
 mod seen_files;
+mod skill;
+mod skill_options;
 mod spawning;
 mod tasks;
 mod tool;
@@ -84,6 +86,9 @@ pub use pipeline::Pipeline;
 pub use pipeline::PipelineError;
 pub use render::Window;
 pub use seen_files::memos;
+pub use skill::Skill;
+pub use skill::SkillOffer;
+pub use skill_options::SkillOptions;
 pub use spawning::AgentAnswer;
 pub use spawning::AgentParts;
 pub use spawning::SpawnOrder;
@@ -184,6 +189,12 @@ pub trait Services: Send + Sync {
             "`{}` cannot be saved: notes are not kept here",
             memory.name
         ))
+    }
+
+    /// Returns the skill of this name; the error is text for the model. The default has none.
+    fn use_skill(&self, name: &str) -> Result<Skill, String> {
+        let shown: String = name.chars().take(60).collect();
+        Err(format!("there is no skill `{shown}`"))
     }
 
     /// Starts an agent and waits for its answer. The default has none.

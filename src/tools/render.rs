@@ -164,6 +164,12 @@ fn render_output(
             "commands run in {} from now on; other tools continue to name paths from the project's folder",
             moved.path
         )),
+        Output::Placed(placed) => text(format!(
+            "{} files ({}) are in {}",
+            placed.n_files,
+            n_bytes(placed.bytes),
+            placed.path
+        )),
         Output::Background(background) => render_background(background),
         Output::Fault(fault) => Rendered {
             ok: false,

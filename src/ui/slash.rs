@@ -195,6 +195,12 @@ pub const COMMANDS: &[Command] = &[
         "notes of sessions for later ones",
     ),
     command("agents", &[], "", "agents that the model may start"),
+    command(
+        "skills",
+        &[],
+        "[list|show NAME]",
+        "skills that the model may read",
+    ),
     command("quit", &["q", "exit"], "", "leave"),
 ];
 

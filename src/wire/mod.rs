@@ -105,6 +105,7 @@ pub use output::Matches;
 pub use output::MeantName;
 pub use output::Moved;
 pub use output::Output;
+pub use output::Placed;
 pub use output::Read;
 pub use output::Variable;
 pub use output::Written;

@@ -28,6 +28,7 @@ pub enum Output {
     Command(CommandEnded),
     Environment(Environment),
     Moved(Moved),
+    Placed(Placed),
     Background(Background),
     Fault(Fault),
     /// The result of a call some of whose names were replaced by existing look-alikes.
@@ -80,6 +81,16 @@ pub struct Variable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     pub path: BytesPath,
+}
+
+/// The files of a skill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placed {
+    /// The folder in which they are.
+    pub path: BytesPath,
+    pub n_files: u32,
+    /// Size of all of them together.
+    pub bytes: u64,
 }
 
 /// One page, or one page of each of several files.

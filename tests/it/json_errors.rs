@@ -8,9 +8,10 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 23] = [
+const COMMANDS: [&[&str]; 24] = [
     &["status"],
     &["agents", "list"],
+    &["skills", "list"],
     &["memory", "list"],
     &["models", "list"],
     &["models", "info", "gpt-9"],

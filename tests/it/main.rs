@@ -59,6 +59,7 @@ mod recipes;
 mod resume;
 mod session;
 mod silent;
+mod skills;
 mod steering;
 mod streams;
 mod support;

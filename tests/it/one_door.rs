@@ -31,6 +31,8 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "cli/call.rs",
             "cli/mod.rs",
             "tools/dispatch.rs",
+            // The files of a skill that the user wrote, as a part of the approved `use_skill`.
+            "tools/skill.rs",
         ],
     ),
     ("call_asking", &["tools/dispatch.rs"]),

@@ -262,7 +262,7 @@ impl Child<'_> {
         );
         let pipeline = order.parent.for_agent(AgentParts {
             catalogue: catalogue.restoring(&probed.tokens),
-            services: Arc::new(services.with_agents(spawner)),
+            services: Arc::new(services.with_skills(&parts.skills).with_agents(spawner)),
             asker: Arc::new(AgentAsker {
                 inner: Arc::clone(&parts.asker),
                 agent: self.name.clone(),
@@ -288,7 +288,9 @@ impl Child<'_> {
     /// Returns the tools that it may use, at most.
     fn catalogue(&self, may_spawn: bool) -> Catalogue {
         let parts = &self.spawner.parts;
-        let mut catalogue = Catalogue::new(&parts.config.tools).without_memory();
+        let mut catalogue = Catalogue::new(&parts.config.tools)
+            .without_memory()
+            .with_skills(&parts.skills.offers());
         if may_spawn {
             catalogue = catalogue.with_agents(&parts.types);
         } else {

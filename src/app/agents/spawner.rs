@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::child::Child;
 use crate::Place;
+use crate::skills::Skills;
 use podbay_agent::Interrupt;
 use podbay_agent::Ledger;
 use podbay_agent::ProjectContext;
@@ -55,6 +56,7 @@ pub(crate) struct SpawnerParts {
     /// What the session calls its project.
     pub(crate) project: String,
     pub(crate) types: Vec<AgentType>,
+    pub(crate) skills: Arc<Skills>,
     pub(crate) client: Client,
     pub(crate) probed: ProbeResult,
     pub(crate) foreign: Vec<ForeignTool>,

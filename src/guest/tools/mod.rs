@@ -51,6 +51,7 @@ mod patch_lines;
 mod patch_match;
 mod pattern;
 mod patterns;
+pub(super) mod place_skill;
 mod read_file;
 pub(super) mod save;
 mod seen;
@@ -181,6 +182,7 @@ fn dispatch(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         | Call::Bash(_)
         | Call::Exec(_)
         | Call::Hook(_)
+        | Call::PlaceSkill(_)
         | Call::Git(_)
         | Call::Env(_)
         | Call::Cd(_)

@@ -44,6 +44,7 @@ pub(super) mod task_list;
 mod think;
 mod tree;
 mod update_config;
+pub(super) mod use_skill;
 pub(super) mod web_fetch;
 pub(super) mod web_search;
 mod write_file;
@@ -78,6 +79,7 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         more_tools::tool(),
         memory_save::tool(),
         spawn_agent::tool(),
+        use_skill::tool(),
         git_log::tool(),
         git_commit::tool(),
         git_branch::tool(),

@@ -21,6 +21,7 @@ mod list_directory;
 mod mkdir;
 mod move_file;
 mod multi_edit;
+mod place_skill;
 mod processes;
 mod read_file;
 mod tree;
@@ -75,6 +76,8 @@ pub use mkdir::Mkdir;
 pub use move_file::MoveFile;
 pub use multi_edit::FileEdit;
 pub use multi_edit::MultiEdit;
+pub use place_skill::PlaceSkill;
+pub use place_skill::PlacedFile;
 pub use processes::Processes;
 pub use read_file::ReadFile;
 pub use tree::Tree;
@@ -173,6 +176,8 @@ calls! {
     Exec,
     /// A command that the user's settings attach to a moment of a session.
     Hook,
+    /// The files of a skill, which the host sends.
+    PlaceSkill,
 }
 
 /// Returns the tool of this name, not of an alias.
@@ -251,6 +256,7 @@ mod tests {
         r#"{"type":"web","request":{"request":"diagnose","action":"ping","target":"a.example"},"timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1}"#,
         r#"{"type":"bash","command":"x","working_directory":"a","timeout_ms":1,"grace_ms":1,"stream_bytes":1,"tail_bytes":1,"background":false}"#,
         r#"{"type":"exec","argv":["x"],"working_directory":"a","terminal":null,"timeout_ms":null,"grace_ms":1}"#,
+        r#"{"type":"place_skill","name":"x","files":[{"path":"y","data":"","executable":true}]}"#,
         r#"{"type":"hook","command":"x","input":"","environment":[],"timeout_ms":1,"grace_ms":1,"output_bytes":1}"#,
     ];
     const GIT: &[&str] = &[
@@ -283,7 +289,8 @@ mod tests {
         for tool in tools().filter(|tool| tool.name != "start_background_process") {
             assert!(made.contains(&tool.name), "{} has no sample", tool.name);
         }
-        for name in made.iter().filter(|name| **name != "hook") {
+        let of_host = ["hook", "place_skill"];
+        for name in made.iter().filter(|name| !of_host.contains(name)) {
             assert!(tool(name).is_some(), "{name} is no tool");
         }
     }

@@ -80,6 +80,7 @@ mod sh;
 mod shared_files;
 mod shared_server;
 mod shut;
+mod skills;
 mod slash;
 mod stopping;
 mod syscalls;

@@ -55,6 +55,7 @@ fn tried(name: &str) -> Option<Tried> {
         "tools" => same("", "read_file"),
         "mcp" => same("", "This session has no MCP servers"),
         "agents" => same("", "general-purpose"),
+        "skills" => same("", "no skills for this project"),
         "think" => each("", "`ui.show_thinking = true`", "thinking, "),
         "context" => same("", "] about "),
         "compact" => same("", "made room: a summary replaces"),

@@ -142,10 +142,11 @@ impl Desk {
             .probe(&CancellationToken::new(), PATIENCE)
             .await
             .expect("answers");
-        // Nothing is kept here for later sessions.
+        // Nothing is kept here for later sessions, and there are no skills.
         let catalogue = Catalogue::new(&wishes.tools)
             .without_memory()
             .without_agents()
+            .with_skills(&[])
             .with_foreign(wishes.foreign);
         let specs = catalogue.listed_tools();
         let folded = wishes

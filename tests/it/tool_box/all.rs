@@ -84,6 +84,7 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
             "spawn_agent",
             json!({"task": "Look.", "agent_type": "explore"}),
         ),
+        ("use_skill", json!({"name": "greet"})),
         ("cd", json!({"path": "made"})),
     ]
 }
@@ -223,6 +224,7 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
         "web_search",
         "network_diagnostics",
         "more_tools",
+        "use_skill",
         "cd",
         "archive",
         "git_branch",
@@ -330,6 +332,7 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         "network_diagnostics",
         "more_tools",
         "spawn_agent",
+        "use_skill",
         "cd",
     ];
     assert_eq!(done, readers);
@@ -377,6 +380,7 @@ async fn what_runs_beside_others_only_reads_and_keeps_nothing() {
         "get_process_output",
         "list_processes",
         "more_tools",
+        "use_skill",
         "archive",
         "git_branch",
         "git_stash",
@@ -886,6 +890,7 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
             "Agent Task subagent",
             "task prompt description agent_type subagent_type tools system_prompt",
         ),
+        ("use_skill", "Skill skill load_skill", "name skill command"),
         (
             "more_tools",
             "tool_search ToolSearch",

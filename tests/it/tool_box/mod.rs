@@ -39,6 +39,7 @@ use podbay::tools::Later;
 use podbay::tools::OnChunk;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
+use podbay::tools::Skill;
 use podbay::tools::SpawnOrder;
 use podbay::tools::ToolSet;
 use podbay::wire::message::Stream;
@@ -297,6 +298,18 @@ impl Services for Nothing {
 
     fn save_memory(&self, memory: Memory) -> Result<String, String> {
         Ok(format!("saved as {}", memory.name))
+    }
+
+    fn use_skill(&self, name: &str) -> Result<Skill, String> {
+        if name != "greet" {
+            return Err(format!("there is no skill `{name}`"));
+        }
+        Ok(Skill {
+            name: name.to_owned(),
+            text: "Say hello.".to_owned(),
+            files: Vec::new(),
+            left_out: vec!["link is a link or no file".to_owned()],
+        })
     }
 
     fn search_web<'a>(

@@ -655,6 +655,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
             "task_list",
             "memory_save",
             "spawn_agent",
+            "use_skill",
         ],
     ]
     .concat();
@@ -665,7 +666,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
     assert_eq!(sorted(names(ToolSet::Small)), sorted(small.to_vec()));
     assert_eq!(sorted(names(ToolSet::Standard)), sorted(standard));
     assert!(
-        names(ToolSet::Full).len() == 43,
+        names(ToolSet::Full).len() == 44,
         "{:?}",
         names(ToolSet::Full)
     );
@@ -675,6 +676,8 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
             set,
             ..tools::Options::default()
         });
+        // What skills take depends on which there are.
+        let catalogue = catalogue.with_skills(&[]);
         let told = |tool: &podbay::tools::Tool| {
             format!("{}{}{}", tool.name, tool.description, tool.parameters).len()
         };
@@ -756,6 +759,30 @@ fn without_memory_there_is_no_tool_for_it() {
         assert!(with.find("memory_save").is_some());
         let without = with.without_memory();
         assert!(without.find("memory_save").is_none() && without.find("MemorySave").is_none());
+    }
+}
+
+/// Without skills there is nothing to read; with some, the model is told which.
+#[test]
+fn without_skills_there_is_no_tool_for_them() {
+    for set in [ToolSet::Small, ToolSet::Standard, ToolSet::Full] {
+        let options = tools::Options {
+            set,
+            ..tools::Options::default()
+        };
+        let without = Catalogue::new(&options).with_skills(&[]);
+        assert!(without.find("use_skill").is_none() && without.find("Skill").is_none());
+        let greet = tools::SkillOffer {
+            name: "greet".to_owned(),
+            description: "Says hello".to_owned(),
+            of_project: true,
+        };
+        let with = Catalogue::new(&options).with_skills(&[greet]);
+        let tool = with.find("use_skill").expect("the tool");
+        assert_eq!(
+            tool.parameters["properties"]["name"]["description"],
+            "One of: greet (the project's: Says hello)"
+        );
     }
 }
 
