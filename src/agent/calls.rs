@@ -46,7 +46,7 @@ impl Agent {
         interrupt.idle();
         let (mut quit, mut ends_task) = (false, false);
         let mut done = Vec::with_capacity(calls.len());
-        let mut images = Vec::new();
+        let (mut images, mut touched) = (Vec::new(), Vec::new());
         let statuses: Vec<CallStatus> = results.iter().map(|finished| finished.status).collect();
         for (call, finished) in calls.iter().zip(results) {
             task.tool_calls += 1;
@@ -67,6 +67,7 @@ impl Agent {
                 | CallStatus::Cancelled => {}
             }
             task.denied.extend(finished.denied);
+            touched.extend(finished.touched);
             for (path, touched) in finished.changed {
                 record_change(&mut task.changed, path, touched);
             }
@@ -101,6 +102,8 @@ impl Agent {
                 .map_or_else(String::new, |plan| plan.text);
             return NextStep::Done(RunStatus::Completed);
         }
+        self.tell_folder_instructions(&touched, interrupt.run())
+            .await;
         self.learn_from_calls(calls, &statuses);
         self.escalate(&statuses);
         // Cancelled calls say nothing about the model.

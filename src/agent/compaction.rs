@@ -132,6 +132,7 @@ impl Agent {
             return before;
         }
         self.conversation = shorter;
+        self.folder_instructions.forget();
         self.gauge
             .record_shrink(before, n_bytes, self.conversation.prompt().n_bytes());
         let after = self

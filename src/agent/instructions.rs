@@ -1,20 +1,21 @@
 //! Reads the project's instructions for agents, and reports which of them are not followed.
 
 use super::Options;
-use super::invisible_characters::VisibleText;
+use super::instruction_file::InstructionFile;
+use super::instruction_file::read;
+use super::instruction_file::read_call;
+use super::instruction_file::real;
+use super::instruction_file::unreadable;
+use super::instruction_imports::imported;
 use super::prompt::WITHIN;
 use super::unfollowed_instructions;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
-use podbay_tools::memos;
 use podbay_wire::BytesPath;
-use podbay_wire::Call;
-use podbay_wire::Fault;
 use podbay_wire::INSTRUCTIONS;
 use podbay_wire::Memo;
 use podbay_wire::OTHER_INSTRUCTIONS;
 use podbay_wire::Output;
-use podbay_wire::ReadFile;
 use podbay_wire::n_bytes;
 use tokio_util::sync::CancellationToken;
 
@@ -31,15 +32,15 @@ const NOT_READ: [&str; 5] = [
 #[derive(Default)]
 pub(super) struct Instructions {
     pub(super) text: String,
-    /// The files that were read, by name.
-    pub(super) files: Vec<&'static str>,
+    /// The files that were read, by their paths.
+    pub(super) files: Vec<String>,
     pub(super) seen: Vec<Memo>,
     pub(super) warnings: Vec<String>,
 }
 
 /// Reads `PODBAY.md` and the first of the other files, whichever agent it was written for. Together
-/// they take at most `most` bytes, half of which `PODBAY.md` gets if there is another one. Files
-/// that are not followed, or only partly, cause warnings.
+/// they take at most `most` bytes, half of which `PODBAY.md` gets if there is another one; what they
+/// import gets the rest. Files that are not followed, or only partly, cause warnings.
 pub(super) async fn instructions(
     pipeline: &Pipeline,
     options: &Options,
@@ -47,14 +48,16 @@ pub(super) async fn instructions(
     cancel: &CancellationToken,
 ) -> Result<Instructions, sandbox::Error> {
     let mut told = Instructions::default();
-    let own = read(pipeline, options, INSTRUCTIONS, &mut told, most, cancel).await?;
-    let mut other: Option<(&'static str, Text)> = None;
+    let own = read_first(pipeline, options, INSTRUCTIONS, &mut told, most, cancel).await?;
+    let mut other: Option<(&'static str, InstructionFile)> = None;
     for name in OTHER_INSTRUCTIONS {
         if let Some((in_force, _)) = &other {
             let why =
                 format!("{in_force} is used instead, and only the first of these files is read");
             report_unused(pipeline, options, name, &mut told, &why, cancel).await?;
-        } else if let Some(text) = read(pipeline, options, name, &mut told, most, cancel).await? {
+        } else if let Some(text) =
+            read_first(pipeline, options, name, &mut told, most, cancel).await?
+        {
             other = Some((name, text));
         }
     }
@@ -86,8 +89,9 @@ pub(super) async fn instructions(
         )
     });
     let other = other.map(|(name, text)| (name, text.cut(room)));
-    told.files = in_force;
+    told.files = in_force.iter().map(|name| (*name).to_owned()).collect();
     let mut parts = Vec::new();
+    let mut importing = Vec::new();
     for (name, (text, is_cut)) in other.into_iter().chain(own) {
         if is_cut {
             told.warnings.push(format!(
@@ -98,79 +102,47 @@ pub(super) async fn instructions(
         parts.push(format!(
             "The project's own instructions ({name}):\n{text}\n"
         ));
+        importing.push((name.to_owned(), text));
     }
     told.text = parts.join("\n");
+    let room = most.saturating_sub(importing.iter().map(|(_, text)| text.len()).sum());
+    let more = imported(pipeline, options, importing, &told.seen, room, cancel).await?;
+    // What is imported is followed after all.
+    let is_imported = |warning: &String| {
+        let name = warning.split_once(" is not followed: ");
+        name.is_some_and(|(name, _)| more.files.iter().any(|file| file == name))
+    };
+    told.warnings.retain(|warning| !is_imported(warning));
+    told.text.push_str(&more.text);
+    told.files.extend(more.files);
+    told.seen.extend(more.seen);
+    told.warnings.extend(more.warnings);
     Ok(told)
 }
 
-/// The beginning of a file, as far as it was read.
-struct Text {
-    text: String,
-    /// The file continues.
-    has_more: bool,
-}
-
-impl Text {
-    /// Returns the part that fits, and whether the rest is missing.
-    fn cut(&self, most: usize) -> (String, bool) {
-        let text = self.text[..self.text.floor_char_boundary(most)].trim_end();
-        (
-            text.to_owned(),
-            self.has_more || text.len() < self.text.len(),
-        )
-    }
-}
-
-/// Reads one of the files; `None` if it does not exist or is empty, so that another may be used.
-async fn read(
+/// Reads a file at the top of the project, which may get half of the room.
+async fn read_first(
     pipeline: &Pipeline,
     options: &Options,
     name: &str,
     told: &mut Instructions,
     most: usize,
     cancel: &CancellationToken,
-) -> Result<Option<Text>, sandbox::Error> {
-    let Some(output) = pipeline
-        .peek(call(options, name), Box::new(|_, _| {}), cancel, WITHIN)
-        .await?
-    else {
-        return Ok(None);
-    };
+) -> Result<Option<InstructionFile>, sandbox::Error> {
     // If there are two, only half of it may be shown.
-    let memos = memos(&output, most / 2);
-    let file = match output {
-        Output::Read(read) => read.files.into_iter().next(),
-        Output::Fault(fault) => {
-            told.warnings.extend(unreadable(name, &fault));
-            None
-        }
-        _ => None,
-    };
-    let Some(file) = file else { return Ok(None) };
-    if let Some(fault) = &file.fault {
-        told.warnings.extend(unreadable(name, fault));
-        return Ok(None);
+    let file = read(
+        pipeline,
+        options,
+        name,
+        most / 2,
+        &mut told.warnings,
+        cancel,
+    )
+    .await?;
+    if let Some(file) = &file {
+        told.seen.extend_from_slice(&file.seen);
     }
-    let seen = VisibleText::of(&file.text);
-    told.warnings.extend(seen.warning(name));
-    let text = seen.text.trim_end();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    told.seen.extend(memos);
-    Ok(Some(Text {
-        text: text.to_owned(),
-        has_more: file.more || file.cut_lines > 0,
-    }))
-}
-
-/// Returns the warning about an existing file that cannot be read.
-fn unreadable(name: &str, fault: &Fault) -> Option<String> {
-    let is_missing = matches!(
-        fault,
-        Fault::NotFound { .. } | Fault::NotDirectory { .. } | Fault::IsDirectory { .. }
-    );
-    (!is_missing).then(|| format!("{name} is not followed: {fault}"))
+    Ok(file)
 }
 
 /// Warns about an existing file that is not followed, unless it is a link to one that is.
@@ -183,7 +155,12 @@ async fn report_unused(
     cancel: &CancellationToken,
 ) -> Result<(), sandbox::Error> {
     let output = pipeline
-        .peek(call(options, name), Box::new(|_, _| {}), cancel, WITHIN)
+        .peek(
+            read_call(options, name),
+            Box::new(|_, _| {}),
+            cancel,
+            WITHIN,
+        )
         .await?;
     told.warnings
         .extend(output.and_then(|output| unused_warning(name, &output, &told.seen, why)));
@@ -207,27 +184,6 @@ fn unused_warning(name: &str, output: &Output, in_force: &[Memo], why: &str) -> 
         Output::Fault(fault) => unreadable(name, fault),
         _ => None,
     }
-}
-
-/// Returns the real path of a file that was read.
-fn real(memo: &Memo) -> Option<&BytesPath> {
-    match memo {
-        Memo::Read { path, .. } => Some(path),
-        _ => None,
-    }
-}
-
-fn call(options: &Options, name: &str) -> Call {
-    Call::ReadFile(ReadFile {
-        path: Some(BytesPath::from_text(name)),
-        offset: 1,
-        limit: u64::from(options.instruction_lines),
-        max_bytes: options.instruction_bytes.bytes(),
-        cursor: None,
-        max_files: 1,
-        images: false,
-        protected: false,
-    })
 }
 
 #[cfg(test)]
@@ -278,34 +234,5 @@ mod tests {
         );
         assert_eq!(said("AGENTS.md", "Be brief.\n"), None, "a link to it");
         assert_eq!(said("GEMINI.md", "\n"), None);
-    }
-
-    #[test]
-    fn a_missing_instruction_file_is_not_mentioned() {
-        let path = || BytesPath::from("AGENTS.md");
-        assert_eq!(
-            unreadable(
-                "AGENTS.md",
-                &Fault::NotFound {
-                    path: path(),
-                    similar: Vec::new(),
-                    beside: Vec::new()
-                }
-            ),
-            None
-        );
-        let said = unreadable("AGENTS.md", &Fault::PermissionDenied { path: path() });
-        assert!(said.is_some_and(|said| said.starts_with("AGENTS.md is not followed: ")));
-    }
-
-    #[test]
-    fn truncated_instructions_cause_a_warning() {
-        let text = |text: &str, has_more| Text {
-            text: text.to_owned(),
-            has_more,
-        };
-        assert_eq!(text("abc", false).cut(3), ("abc".to_owned(), false));
-        assert_eq!(text("abc def", false).cut(4), ("abc".to_owned(), true));
-        assert_eq!(text("abc", true).cut(3), ("abc".to_owned(), true));
     }
 }

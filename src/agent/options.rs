@@ -49,12 +49,13 @@ pub struct Options {
     pub show_git: bool,
     /// Whether the project's instructions (`PODBAY.md`, and the first of `AGENTS.md`, `CLAUDE.md`,
     /// `ORCA.md`, `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md` in its
-    /// folder) are read.
+    /// folder) are read, those of its folders once a file there is read or changed, and what all of
+    /// them import with `@path`.
     pub read_instructions: bool,
-    /// Maximum number of lines of the instructions; they never take more than 10 % of the model's
-    /// window.
+    /// Maximum number of lines of a file of instructions; those of the project never take more than
+    /// 10 % of the model's window, those of its folders as much again.
     pub instruction_lines: u32,
-    /// Maximum size of the instructions.
+    /// Maximum size of a file of instructions.
     pub instruction_bytes: ByteSize,
     /// How many answers in a row may be unusable, empty or truncated by the server's filter until
     /// the run fails.

@@ -123,7 +123,7 @@ pub async fn gather_context(
     Ok(
         (!text.is_empty() || !warnings.is_empty()).then_some(ProjectContext {
             text,
-            instructions: read.into_iter().map(str::to_owned).collect(),
+            instructions: read,
             seen,
             warnings,
         }),

@@ -17,6 +17,7 @@ use super::budget::wrap_up;
 use super::context_window::WindowFit;
 use super::denials::Denials;
 use super::early_calls::cancel_all;
+use super::folder_instructions::FolderInstructions;
 use super::ledger::Account;
 use super::ledger::Ledger;
 use super::named_images::ImageLookup;
@@ -77,6 +78,7 @@ pub struct Agent {
     pub(super) account: Account,
     /// Messages that the user types while a task runs.
     queue: MessageQueue,
+    pub(super) folder_instructions: FolderInstructions,
 }
 
 /// What the loop does after one turn.
@@ -119,6 +121,7 @@ impl Agent {
             asks_for_more: None,
             account: Ledger::default().main(),
             queue: MessageQueue::default(),
+            folder_instructions: FolderInstructions::default(),
         }
     }
 
@@ -147,6 +150,7 @@ impl Agent {
                 }
             )
         });
+        self.folder_instructions.recall(&past.instructions);
         self.open.clone_from(&past.open_answer);
         self.settled = past.settled().cloned();
         if past.is_blind {

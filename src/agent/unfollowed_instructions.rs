@@ -1,5 +1,4 @@
-//! Detects instruction files that look as if they were followed and are not: those in folders, and
-//! names in another case.
+//! Detects instruction files that look as if they were followed and are not: names in another case.
 
 use tokio_util::sync::CancellationToken;
 
@@ -68,10 +67,13 @@ fn in_any_case(name: &str) -> String {
 }
 
 fn said(mut found: Vec<BytesPath>, followed: &[&BytesPath]) -> Option<String> {
-    // Files at the top with exactly these names are reported one by one.
-    found.retain(|path| {
-        !followed.contains(&path) && !names().any(|name| path.as_bytes() == name.as_bytes())
-    });
+    // Files at the top with exactly these names are reported one by one, and those in folders are
+    // followed when a file there is touched.
+    let is_exact = |path: &BytesPath| {
+        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next();
+        names().any(|known| name == Some(known.as_bytes()))
+    };
+    found.retain(|path| !followed.contains(&path) && !is_exact(path));
     found.sort();
     let mut named: Vec<String> = found
         .iter()
@@ -82,7 +84,7 @@ fn said(mut found: Vec<BytesPath>, followed: &[&BytesPath]) -> Option<String> {
     let is = if found.len() == 1 { "is" } else { "are" };
     (!found.is_empty()).then(|| {
         format!(
-            "{} {is} not followed: only {INSTRUCTIONS} and {} at the top of the project are, with exactly these names",
+            "{} {is} not followed: only {INSTRUCTIONS} and {} are, with exactly these names",
             named.join(", "),
             OTHER_INSTRUCTIONS[0]
         )
@@ -103,29 +105,30 @@ mod tests {
                 .collect(),
             &[&followed],
         );
-        let named = said.as_deref().and_then(|said| {
-            said.split_once(" not followed: only PODBAY.md and AGENTS.md at the top")
-        });
+        let named = said
+            .as_deref()
+            .and_then(|said| said.split_once(" not followed: only PODBAY.md and AGENTS.md are"));
         assert_eq!(named.map(|(named, _)| named), expected, "{said:?}");
     }
 
     #[test]
-    fn instructions_in_folders_or_another_case_are_named() {
+    fn instructions_in_another_case_are_named() {
         check(&["agents.md"], Some("agents.md is"));
-        check(&["AGENTS.md", "sub/AGENTS.md"], Some("sub/AGENTS.md is"));
+        check(&["AGENTS.md", "sub/AGENTS.md"], None);
+        check(&["AGENTS.md", "sub/agents.md"], Some("sub/agents.md is"));
         check(
             &["podbay.MD", "a/b/Agents.md", "AGENTS.md"],
             Some("a/b/Agents.md, podbay.MD are"),
         );
         check(
             &[
-                "5/AGENTS.md",
-                "4/AGENTS.md",
-                "3/AGENTS.md",
-                "2/AGENTS.md",
-                "1/AGENTS.md",
+                "5/Agents.md",
+                "4/Agents.md",
+                "3/Agents.md",
+                "2/Agents.md",
+                "1/Agents.md",
             ],
-            Some("1/AGENTS.md, 2/AGENTS.md, 3/AGENTS.md, 2 more are"),
+            Some("1/Agents.md, 2/Agents.md, 3/Agents.md, 2 more are"),
         );
         // A link leads to it.
         check(&["docs/agents.md", "PODBAY.md", "AGENTS.md"], None);

@@ -184,7 +184,8 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         folded: bool,
     },
-    /// What the model knows of the project besides the task, once, before it.
+    /// What the model knows of the project besides the task: before it, and the instructions of a
+    /// folder once a file there was touched.
     ContextAdded {
         text: String,
         /// The files whose instructions are in it.

@@ -60,6 +60,8 @@ struct RewindPoint {
     n_tasks: usize,
     /// Length of `ResumeState::seen`.
     n_seen: usize,
+    /// Length of `ResumeState::instructions`.
+    n_instructions: usize,
     /// How the task before ended.
     ended: Option<TaskEnd>,
 }
@@ -103,6 +105,7 @@ impl Replay {
                 if let Some(before) = self.before.drain(left..).next() {
                     self.past.tasks.truncate(before.n_tasks);
                     self.past.seen.truncate(before.n_seen);
+                    self.past.instructions.truncate(before.n_instructions);
                     // The user's next message shows that the end was reported.
                     (self.past.ended, self.past.is_told) = (before.ended, true);
                 }
@@ -138,9 +141,14 @@ impl Replay {
                 self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained);
                 self.past.was_held |= (*from, *to) == (ToolMode::Constrained, ToolMode::Text);
             }
-            Kind::ContextAdded { text, seen, .. } => {
+            Kind::ContextAdded {
+                text,
+                instructions,
+                seen,
+            } => {
                 self.past.is_told |= self.past.ended.is_some();
                 self.past.seen.extend_from_slice(seen);
+                self.past.instructions.extend_from_slice(instructions);
                 self.give_up();
                 self.past.history.tell(text);
             }
@@ -177,6 +185,7 @@ impl Replay {
                 self.before.push(RewindPoint {
                     n_tasks,
                     n_seen,
+                    n_instructions: self.past.instructions.len(),
                     ended: self.past.ended.take(),
                 });
                 (self.is_answered, self.is_planned) = (false, false);
@@ -274,6 +283,7 @@ impl Replay {
                 self.past
                     .history
                     .compact(summary, *head as usize, *tail as usize);
+                self.past.instructions.clear();
                 self.past.fullness = Fullness::default();
             }
             Kind::PlanModeChanged { on, .. } => self.past.planning = *on,

@@ -60,6 +60,8 @@ pub struct ResumeState {
     pub tasks: Vec<String>,
     /// What the model knows of files, in order.
     pub seen: Vec<Memo>,
+    /// Files whose instructions it was told, in order.
+    pub instructions: Vec<String>,
     /// Whether plan mode was on.
     pub planning: bool,
     /// The last plan.

@@ -108,6 +108,8 @@ pub struct Finished {
     pub denied: Vec<String>,
     /// Files that a file tool changed; changes by commands are not known here.
     pub changed: Vec<(BytesPath, FileChangeKind)>,
+    /// Files that a file tool read or changed, by their real paths in the project.
+    pub touched: Vec<BytesPath>,
     /// The image to show to the model.
     pub image: Option<Image>,
 }
@@ -468,6 +470,7 @@ impl Pipeline {
         };
         let text = fit(&rendered, most, artifact.as_deref());
         self.after_call(call, name, status, &text).await;
+        let touched = seen.iter().flat_map(Memo::paths).cloned().collect();
         // Steps 11 and 12: there is no cache to update or to invalidate.
         let changed = output.as_ref().map_or(changed_by_agent, changed_files);
         let image = match output {
@@ -478,6 +481,7 @@ impl Pipeline {
         let quit = asks.has_quit() || hosts.has_quit;
         Ok(Finished {
             changed,
+            touched,
             denied,
             image,
             quit,
@@ -687,6 +691,7 @@ impl Pipeline {
             quit: false,
             ends_task: false,
             changed: Vec::new(),
+            touched: Vec::new(),
             denied: Vec::new(),
             image: None,
         }

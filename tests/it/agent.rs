@@ -2050,7 +2050,7 @@ async fn what_nobody_sees_in_instructions_is_not_read_by_the_model_and_is_told()
 }
 
 #[tokio::test]
-async fn instructions_in_another_case_and_in_folders_are_said_not_to_be_followed() {
+async fn instructions_in_another_case_are_said_not_to_be_followed() {
     let desk = self::desk(ScriptedModel::new()).await;
     let put = |name: &str| {
         let path = desk.guest.path(name);
@@ -2059,18 +2059,15 @@ async fn instructions_in_another_case_and_in_folders_are_said_not_to_be_followed
     };
     put("AGENTS.md");
     for (name, said) in [
-        ("docs/AGENTS.md", Some("docs/AGENTS.md is not followed")),
-        (
-            "agents.md",
-            Some("agents.md, docs/AGENTS.md are not followed"),
-        ),
+        ("docs/AGENTS.md", None),
+        ("agents.md", Some("agents.md is not followed")),
         (
             "a/b/podbay.md",
-            Some("a/b/podbay.md, agents.md, docs/AGENTS.md are not followed"),
+            Some("a/b/podbay.md, agents.md are not followed"),
         ),
         (
             "README.md",
-            Some("a/b/podbay.md, agents.md, docs/AGENTS.md are not followed"),
+            Some("a/b/podbay.md, agents.md are not followed"),
         ),
     ] {
         put(name);
@@ -2094,6 +2091,266 @@ async fn instructions_in_another_case_and_in_folders_are_said_not_to_be_followed
             said
         );
     }
+}
+
+/// Puts files into the project of a desk.
+fn put_all(desk: &Desk, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = desk.guest.path(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+}
+
+/// The files whose instructions were told, in order.
+fn told_instructions(desk: &Desk) -> Vec<String> {
+    let of = |kind| match kind {
+        Kind::ContextAdded { instructions, .. } => instructions,
+        _ => Vec::new(),
+    };
+    desk.kinds().into_iter().flat_map(of).collect()
+}
+
+#[tokio::test]
+async fn instructions_of_a_folder_are_told_once_when_a_file_there_is_touched() {
+    let model = ScriptedModel::new()
+        .calls("read_file", json!({"path": "a.txt"}))
+        .calls("read_file", json!({"path": "src/app/a.rs"}))
+        .calls(
+            "write_file",
+            json!({"path": "src/app/b.rs", "content": "x"}),
+        )
+        .calls("read_file", json!({"path": "docs/AGENTS.md"}))
+        .says("Done.");
+    let desk = self::desk(model).await;
+    put_all(
+        &desk,
+        &[
+            ("AGENTS.md", "of the top\n"),
+            ("a.txt", "a\n"),
+            ("src/AGENTS.md", "of src\u{202e}\n"),
+            ("src/app/CLAUDE.md", "of app\n"),
+            ("src/app/a.rs", "a\n"),
+            ("src/other/AGENTS.md", "of other\n"),
+            ("docs/AGENTS.md", "of docs\n"),
+        ],
+    );
+    desk.work("work").await;
+    assert_eq!(
+        told_instructions(&desk),
+        ["src/AGENTS.md", "src/app/CLAUDE.md"]
+    );
+    let requests = desk.model.requests();
+    let told = |n: usize| requests[n]["messages"].to_string();
+    assert!(
+        !told(1).contains("own instructions for files in"),
+        "{}",
+        told(1)
+    );
+    let last = told(requests.len() - 1);
+    for part in [
+        "The project's own instructions for files in src (src/AGENTS.md):\\nof src\\n",
+        "The project's own instructions for files in src/app (src/app/CLAUDE.md):\\nof app\\n",
+    ] {
+        assert_eq!(last.matches(part).count(), 1, "{part}: {last}");
+        assert!(told(2).contains(part), "{part}: {}", told(2));
+    }
+    assert!(
+        !last.contains("of other") && !last.contains("for files in docs"),
+        "{last}"
+    );
+    let warned = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.starts_with("src/AGENTS.md contains 1 invisible"));
+    assert!(desk.kinds().iter().any(warned));
+    // A session that is resumed knows what it was told.
+    let past = podbay::session::ResumeState::of(&desk.events());
+    assert_eq!(past.instructions, ["src/AGENTS.md", "src/app/CLAUDE.md"]);
+    let again = ScriptedModel::new()
+        .calls("read_file", json!({"path": "src/app/a.rs"}))
+        .says("Done.");
+    let again = Desk::new(
+        again.start().await,
+        Wishes {
+            past,
+            ..Wishes::default()
+        },
+    )
+    .await;
+    put_all(
+        &again,
+        &[("src/app/CLAUDE.md", "of app\n"), ("src/app/a.rs", "a\n")],
+    );
+    again.work("continue").await;
+    assert!(told_instructions(&again).is_empty());
+}
+
+/// A rule that would ask about a file keeps it out, and the setting keeps all of them out.
+#[tokio::test]
+async fn instructions_of_a_folder_that_rules_or_the_settings_leave_out_are_not_told() {
+    let denied = Wishes {
+        mode: Mode::Auto,
+        policy: policy::Options {
+            deny: vec!["read_file(src/AGENTS.md)".to_owned()],
+            ..policy::Options::default()
+        },
+        ..Wishes::default()
+    };
+    let off = agent(agent::Options {
+        read_instructions: false,
+        ..agent::Options::default()
+    });
+    for wishes in [denied, off] {
+        let model = ScriptedModel::new()
+            .calls("read_file", json!({"path": "src/a.rs"}))
+            .says("Done.");
+        let desk = Desk::new(model.start().await, wishes).await;
+        put_all(&desk, &[("src/AGENTS.md", "of src\n"), ("src/a.rs", "a\n")]);
+        desk.work("work").await;
+        assert!(told_instructions(&desk).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn instructions_of_folders_are_bounded_and_what_is_cut_is_said() {
+    let mut model = ScriptedModel::new();
+    for n in 0..4 {
+        model = model.calls("read_file", json!({"path": format!("d{n}/a")}));
+    }
+    let desk = self::desk(model.says("Done.")).await;
+    // Twenty-five kilobytes are the most of a file, and 5 % of the window less.
+    let long = format!("{}\n", "word ".repeat(30)).repeat(150);
+    for n in 0..4 {
+        put_all(
+            &desk,
+            &[
+                (&format!("d{n}/AGENTS.md"), long.as_str()),
+                (&format!("d{n}/a"), "a\n"),
+            ],
+        );
+    }
+    desk.work("work").await;
+    let told = told_instructions(&desk);
+    assert!(told.len() >= 2 && told.len() < 4, "{told:?}");
+    let warnings: Vec<String> = desk
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            Kind::Warning { message } => Some(message),
+            _ => None,
+        })
+        .collect();
+    let warnings = warnings.join("\n");
+    assert!(warnings.contains("d0/AGENTS.md is too long"), "{warnings}");
+    let full = "take the room that there is for them";
+    assert_eq!(warnings.matches(full).count(), 1, "{warnings}");
+}
+
+#[tokio::test]
+async fn what_instructions_import_is_read_and_leads_nowhere_else() {
+    let desk = self::desk(ScriptedModel::new()).await;
+    put_all(
+        &desk,
+        &[
+            (
+                "AGENTS.md",
+                "Style: @docs/style.md, and @docs/style.md.\nAsk @ann, use `@docs/code.md` and @types/node.\n@../up.md @~/notes.md @/etc/passwd @linked.md @.env @GEMINI.md\n",
+            ),
+            ("docs/style.md", "Be brief.\u{200b}\n@deeper.md\n"),
+            ("docs/deeper.md", "Be deep.\n@style.md @../AGENTS.md\n"),
+            ("docs/code.md", "not this\n"),
+            ("GEMINI.md", "of another agent\n"),
+            (".env", "KEY=secret\n"),
+        ],
+    );
+    let outside = tempfile::tempdir().expect("a folder");
+    std::fs::write(outside.path().join("secret.md"), "secret\n").expect("written");
+    std::os::unix::fs::symlink(
+        outside.path().join("secret.md"),
+        desk.guest.path("linked.md"),
+    )
+    .expect("linked");
+    let agent = desk.agent.lock().await;
+    let context = agent::gather_context(
+        agent.pipeline(),
+        &agent::Options::default(),
+        None,
+        &CancellationToken::new(),
+    )
+    .await;
+    let context = context.expect("gathered").expect("there is something");
+    let text = &context.text;
+    for part in [
+        "(docs/style.md, imported by AGENTS.md):\nBe brief.\n@deeper.md\n",
+        "(docs/deeper.md, imported by docs/style.md):\nBe deep.\n",
+        "(GEMINI.md, imported by AGENTS.md):\n",
+    ] {
+        assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+    }
+    assert!(
+        !text.contains("not this") && !text.contains("secret"),
+        "{text}"
+    );
+    assert_eq!(
+        context.instructions,
+        ["AGENTS.md", "docs/style.md", "GEMINI.md", "docs/deeper.md"]
+    );
+    let warnings = context.warnings.join("\n");
+    for part in [
+        "AGENTS.md imports ../up.md, which lies outside",
+        "AGENTS.md imports ~/notes.md, which lies outside",
+        "AGENTS.md imports /etc/passwd, which lies outside",
+        "linked.md is not followed: ",
+        "docs/style.md contains 1 invisible character",
+    ] {
+        assert!(warnings.contains(part), "{part}: {warnings}");
+    }
+    for part in ["node", "ann", "GEMINI.md is not followed"] {
+        assert!(!warnings.contains(part), "{part}: {warnings}");
+    }
+}
+
+#[tokio::test]
+async fn imports_end_where_they_go_round_or_too_deep() {
+    let desk = self::desk(ScriptedModel::new()).await;
+    let many: String = (0..30).map(|n| format!("@many/{n}.md\n")).collect();
+    put_all(
+        &desk,
+        &[
+            ("AGENTS.md", "@1.md\n"),
+            ("1.md", "one @2.md @1.md\n"),
+            ("2.md", "two @3.md\n"),
+            ("3.md", "three @4.md @AGENTS.md\n"),
+            ("4.md", "four\n"),
+        ],
+    );
+    for n in 0..30 {
+        put_all(&desk, &[(&format!("many/{n}.md"), "x\n")]);
+    }
+    let gather = async || {
+        let agent = desk.agent.lock().await;
+        let context = agent::gather_context(
+            agent.pipeline(),
+            &agent::Options::default(),
+            None,
+            &CancellationToken::new(),
+        )
+        .await;
+        context.expect("gathered").expect("there is something")
+    };
+    let context = gather().await;
+    assert_eq!(context.instructions, ["AGENTS.md", "1.md", "2.md", "3.md"]);
+    let warnings = context.warnings.join("\n");
+    assert!(
+        warnings.contains("3.md imports 4.md, which is not followed"),
+        "{warnings}"
+    );
+    put_all(&desk, &[("AGENTS.md", many.as_str())]);
+    let context = gather().await;
+    assert_eq!(context.instructions.len(), 17);
+    let warnings = context.warnings.join("\n");
+    assert!(
+        warnings.contains("imports many/16.md, which is not followed"),
+        "{warnings}"
+    );
 }
 
 #[tokio::test]

@@ -45,6 +45,7 @@ mod huge;
 mod image_links;
 mod inference;
 mod inspect;
+mod instructions;
 mod keepers;
 mod killed;
 mod kills;
