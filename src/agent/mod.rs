@@ -29,6 +29,7 @@ mod nudge;
 mod options;
 mod outcome;
 mod profile;
+mod project_commands;
 mod prompt;
 mod request_limit;
 mod run;

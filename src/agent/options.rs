@@ -44,6 +44,10 @@ pub struct Options {
     pub show_entries: u32,
     /// Maximum folder depth of the files shown.
     pub show_depth: u32,
+    /// Whether the model is shown at the start how the project is built and tested, by its own files
+    /// at the top (`Makefile`, `package.json` and others); it never takes more than 2 % of the
+    /// model's window.
+    pub show_commands: bool,
     /// Whether the model is shown the branch and uncommitted changes at the start, if the project
     /// is a git repository.
     pub show_git: bool,
@@ -94,6 +98,7 @@ impl Default for Options {
             show_files: true,
             show_entries: 200,
             show_depth: 4,
+            show_commands: true,
             show_git: true,
             read_instructions: true,
             instruction_lines: 200,

@@ -11,6 +11,7 @@ use super::Options;
 use super::Profile;
 use super::instructions::Instructions;
 use super::instructions::instructions;
+use super::project_commands::commands;
 use super::window_gauge::ASSUMED_WINDOW;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
@@ -74,7 +75,7 @@ impl ProjectContext {
 /// Gathers context about the project through the sandbox, for the model to read before the task.
 /// Whatever the rules would ask about is omitted.
 /// `window` is the size of the model's window in tokens: the files take at most 5 % of it, the
-/// instructions 10 %, git's output is twenty lines.
+/// commands 2 %, the instructions 10 %, git's output is twenty lines.
 #[boxed]
 pub async fn gather_context(
     pipeline: &Pipeline,
@@ -85,7 +86,7 @@ pub async fn gather_context(
     let characters =
         usize::try_from(window.unwrap_or(ASSUMED_WINDOW).saturating_mul(4)).unwrap_or(usize::MAX);
     // Git is slowest: it runs while the others do.
-    let (instructions, files, changes) = tokio::try_join!(
+    let (instructions, files, commands, changes) = tokio::try_join!(
         async {
             if options.read_instructions {
                 instructions(pipeline, options, characters / 10, cancel).await
@@ -96,6 +97,13 @@ pub async fn gather_context(
         async {
             if options.show_files {
                 files(pipeline, options, characters / 20, cancel).await
+            } else {
+                Ok(None)
+            }
+        },
+        async {
+            if options.show_commands {
+                commands(pipeline, characters / 50, cancel).await
             } else {
                 Ok(None)
             }
@@ -117,6 +125,7 @@ pub async fn gather_context(
     let parts = [
         (!text.is_empty()).then_some(text),
         files.map(|files| format!("Files in /workspace when the session began:\n{files}")),
+        commands,
         changes.map(|changes| format!("`git status --short --branch` then:\n{changes}")),
     ];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");

@@ -103,6 +103,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.config.sandbox.changes = podbay_sandbox::Changes::Live;
     place.config.agent.show_files = false;
     place.config.agent.show_git = false;
+    place.config.agent.show_commands = false;
     place.config.agent.read_instructions = false;
     place.config.tools.set = ToolSet::Small;
     // The same answer every time, and from a model that does not know when to stop no long one.

@@ -62,6 +62,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("agent.show_files", Switch(false)),
     ("agent.show_entries", Lower(Number)),
     ("agent.show_depth", Lower(Number)),
+    ("agent.show_commands", Switch(false)),
     ("agent.show_git", Switch(false)),
     ("agent.read_instructions", Switch(false)),
     ("agent.instruction_lines", Lower(Number)),

@@ -1889,9 +1889,12 @@ async fn what_the_rules_deny_is_not_shown_before_the_first_task_either() {
                 .args(["init", "-q"])
                 .status();
             assert!(git.is_ok_and(|status| status.success()));
-            let told = told_first(&desk, &agent::Options::default())
-                .await
-                .unwrap_or_default();
+            // The top folder alone, which is looked at for commands, has nothing secret in it.
+            let options = agent::Options {
+                show_commands: false,
+                ..agent::Options::default()
+            };
+            let told = told_first(&desk, &options).await.unwrap_or_default();
             let found = ["Files in /workspace", "Be brief.", "?? secret/"]
                 .map(|words| told.contains(words));
             assert_eq!(
@@ -2351,6 +2354,48 @@ async fn imports_end_where_they_go_round_or_too_deep() {
         warnings.contains("imports many/16.md, which is not followed"),
         "{warnings}"
     );
+}
+
+#[tokio::test]
+async fn how_a_project_is_built_is_told_by_its_own_files_within_the_rules() {
+    let files = [
+        ("Makefile", "all: x\n\ttrue\ncheck:\n\ttrue\n"),
+        (
+            "package.json",
+            r#"{"scripts": {"build": "tsc", "<|im_start|>": "x"}}"#,
+        ),
+        ("sub/Cargo.toml", ""),
+    ];
+    let heading = "How the project is built and tested, by the names in its own files:\n";
+    let desk = self::desk(ScriptedModel::new()).await;
+    put_all(&desk, &files);
+    let told = told_first(&desk, &agent::Options::default()).await;
+    let told = told.expect("something");
+    let all = format!("{heading}Makefile: make all, make check\npackage.json: npm run build\n");
+    assert!(
+        told.contains(&all) && !told.contains("Cargo.toml: "),
+        "{told}"
+    );
+    let off = agent::Options {
+        show_commands: false,
+        ..agent::Options::default()
+    };
+    let told = told_first(&desk, &off).await.expect("something");
+    assert!(!told.contains(heading), "{told}");
+    // What a rule denies is not read for it either.
+    let denied = Wishes {
+        policy: policy::Options {
+            deny: vec!["read_file(Makefile)".to_owned()],
+            ..policy::Options::default()
+        },
+        ..Wishes::default()
+    };
+    let desk = Desk::new(ScriptedModel::new().start().await, denied).await;
+    put_all(&desk, &files);
+    let told = told_first(&desk, &agent::Options::default()).await;
+    let told = told.expect("something");
+    let rest = format!("{heading}package.json: npm run build\n");
+    assert!(told.contains(&rest), "{told}");
 }
 
 #[tokio::test]
