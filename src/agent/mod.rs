@@ -20,6 +20,7 @@ mod instruction_imports;
 mod instructions;
 mod interrupt;
 mod invisible_characters;
+mod learning;
 mod ledger;
 mod loop_detector;
 mod memories;

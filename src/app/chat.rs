@@ -14,6 +14,7 @@ use super::Place;
 use super::Report;
 use super::came::Came;
 use super::exit_code;
+use super::learning::learn;
 use super::project_changes::of_tools;
 use super::project_changes::of_turn;
 use super::report::UNDO_DIFF;
@@ -698,6 +699,10 @@ impl Chat {
         error: Option<&Error>,
         cancel: &CancellationToken,
     ) -> ChatEnded {
+        if error.is_none() && exit_code == exit_code::DONE {
+            let interrupt = Interrupt::under(cancel, &CancellationToken::new());
+            self.usage += learn(&mut self.seat, self.tool_calls, &interrupt).await;
+        }
         let sandbox = self.seat.sandbox.clone();
         let Closed { git, came, .. } = self.seat.close(cancel).await;
         let came = came.map(|turn| self.came(turn));

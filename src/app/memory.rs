@@ -21,13 +21,16 @@ pub struct MemoryLines {
     /// The settings let sessions use them.
     pub enabled: bool,
     pub memories: Vec<MemoryLine>,
+    /// What models proposed, which no session is shown.
+    pub proposed: Vec<MemoryLine>,
     pub problems: Vec<String>,
 }
 
 /// One note.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryLine {
-    /// The name by which a user means it: global ones begin with `global/`.
+    /// The name by which a user means it: global ones begin with `global/`,
+    /// proposals with `proposed/`.
     pub name: String,
     pub scope: MemoryScope,
     pub kind: MemoryKind,
@@ -49,11 +52,12 @@ pub fn memories(config: &Config, folder: &Path, state: &State) -> Result<Memorie
 
 /// Reads the notes.
 pub fn list_memories(config: &Config, memories: &Memories) -> MemoryLines {
-    let list = memories.list();
+    let (list, proposed) = (memories.list(), memories.proposals());
     MemoryLines {
         enabled: config.memory.enabled,
         memories: list.memories.into_iter().map(line).collect(),
-        problems: list.problems,
+        proposed: proposed.memories.into_iter().map(line).collect(),
+        problems: list.problems.into_iter().chain(proposed.problems).collect(),
     }
 }
 

@@ -31,6 +31,7 @@ mod init;
 mod install;
 mod install_record;
 mod job;
+mod learning;
 mod mcp;
 mod memory;
 mod model;

@@ -12,6 +12,7 @@ use super::PlanReport;
 use super::Report;
 use super::Resume;
 use super::exit_code;
+use super::learning::learn;
 use super::resume::Aim;
 use super::seat::Closed;
 use super::seat::Seat;
@@ -170,6 +171,9 @@ pub async fn run_with(
     if ended.is_none() && front.interrupt.is_ended() && outcome.status == RunStatus::Completed {
         // Whoever ended it did so before it was done.
         outcome.status = RunStatus::Interrupted;
+    }
+    if outcome.status == RunStatus::Completed {
+        outcome.usage += learn(&mut seat, outcome.tool_calls, &front.interrupt).await;
     }
     let is_reviewed = seat.sandbox.is_reviewed();
     let Closed { reviewed, git, .. } = seat.close(front.interrupt.run()).await;

@@ -21,6 +21,7 @@ use podbay_sandbox::HeldTurn;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::git;
+use podbay_session::Memories;
 use podbay_wire::BytesPath;
 use podbay_wire::below;
 use podbay_wire::keep::PendingChanges;
@@ -62,6 +63,8 @@ pub(super) struct Seat {
     pub(super) locks: Vec<Lock>,
     /// The MCP servers of the session, if it has any.
     pub(super) mcp: Option<Arc<Servers>>,
+    /// Where what the session has learnt is proposed, if the user wants that.
+    pub(super) learner: Option<Memories>,
     /// What starts agents, if the session may have any.
     pub(super) agents: Option<Arc<SpawnerParts>>,
 }

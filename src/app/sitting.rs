@@ -543,6 +543,7 @@ pub(super) async fn sit_down(
         mounted: started.mounted,
         locks: lock.into_iter().chain(review_lock).collect(),
         mcp: begun.servers,
+        learner: memories.filter(|_| config.memory.learn),
         agents: spawner,
     })
 }

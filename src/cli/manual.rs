@@ -535,6 +535,15 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "memory keep",
+        text: "Keeps a note that the model proposed at the end of a session (`memory.learn`): later sessions are shown it.",
+        examples: &[
+            ("What is proposed:", "podbay memory list"),
+            ("Keep one of it:", "podbay memory keep build-command"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "memory forget",
         text: "Removes a note. Sessions that have read it keep what they have read.",
         examples: &[

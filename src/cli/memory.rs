@@ -30,6 +30,8 @@ pub(super) enum MemoryCommand {
     List(MemoryListArgs),
     /// Show a note
     Show(MemoryNameArgs),
+    /// Keep a note that the model proposed
+    Keep(MemoryNameArgs),
     /// Remove a note
     Forget(MemoryNameArgs),
     #[command(external_subcommand)]
@@ -46,7 +48,7 @@ pub(super) struct MemoryListArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct MemoryNameArgs {
-    /// The note's name; `global/NAME` for one of all projects
+    /// The note's name; `global/NAME` for one of all projects, `proposed/NAME` for a proposal
     #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     name: String,
     #[command(flatten)]
@@ -87,12 +89,17 @@ pub(super) fn memory(command: &MemoryCommand) -> Result<u8, app::Error> {
             let (_, memories) = args.place.open()?;
             deliver(&text::clean(&show(&args.name, &memories)?))?;
         }
+        MemoryCommand::Keep(args) => {
+            let (_, memories) = args.place.open()?;
+            deliver(&keep(&args.name, &memories)?)?;
+        }
         MemoryCommand::Forget(args) => {
             let (_, memories) = args.place.open()?;
             deliver(&forget(&args.name, &memories)?)?;
         }
         MemoryCommand::Other(words) => {
-            return Err(later::below("memory", &["list", "show", "forget"], words));
+            let verbs = ["list", "show", "keep", "forget"];
+            return Err(later::below("memory", &verbs, words));
         }
     }
     Ok(exit_code::DONE)
@@ -111,11 +118,12 @@ pub(super) async fn in_chat(
         ("" | "list", "") => Ok(list(&app::list_memories(&setup.config, &memories))),
         ("show", name) if !name.is_empty() => show(name, &memories),
         ("edit", name) if !name.is_empty() => edit(name, &memories, face).await,
+        ("keep", name) if !name.is_empty() => keep(name, &memories),
         ("forget", name) if !name.is_empty() => forget(name, &memories).map(|said| {
             format!("{said}What this session has read of it stays; later ones are not shown it.\n")
         }),
         _ => Ok(
-            "/memory lists the notes; /memory show, edit or forget takes the NAME of one."
+            "/memory lists the notes; /memory show, edit, keep or forget takes the NAME of one."
                 .to_owned(),
         ),
     }
@@ -123,7 +131,7 @@ pub(super) async fn in_chat(
 
 fn list(lines: &MemoryLines) -> String {
     let mut out = String::new();
-    for line in &lines.memories {
+    for line in lines.memories.iter().chain(&lines.proposed) {
         let _ = writeln!(
             out,
             "{} ({}, {})  {}",
@@ -135,6 +143,11 @@ fn list(lines: &MemoryLines) -> String {
     }
     if lines.memories.is_empty() {
         out.push_str("no notes for this project\n");
+    }
+    if !lines.proposed.is_empty() {
+        out.push_str(
+            "those that are proposed count once you keep them: `podbay memory keep NAME`\n",
+        );
     }
     for problem in &lines.problems {
         let _ = writeln!(out, "not used: {}", text::line(problem));
@@ -150,6 +163,27 @@ fn show(name: &str, memories: &Memories) -> Result<String, app::Error> {
         .text(name)
         .map_err(failed)?
         .ok_or_else(|| unknown(name))
+}
+
+fn keep(name: &str, memories: &Memories) -> Result<String, app::Error> {
+    let kept = memories.keep(name).map_err(failed)?;
+    let kept = kept.ok_or_else(|| {
+        app::Error::usage(
+            format!(
+                "no note `{}` is proposed for this project",
+                text::line(name)
+            ),
+            "`podbay memory list` shows those that are",
+        )
+    })?;
+    let gone = match kept.pruned.as_slice() {
+        [] => String::new(),
+        pruned => format!(" Removed as the oldest: {}.", pruned.join(", ")),
+    };
+    Ok(format!(
+        "{} is kept; later sessions are shown it.{gone}\n",
+        kept.memory.name
+    ))
 }
 
 fn forget(name: &str, memories: &Memories) -> Result<String, app::Error> {

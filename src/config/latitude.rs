@@ -221,6 +221,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("skills.enabled", Switch(false)),
     ("skills.project", Switch(false)),
     ("memory.enabled", Switch(false)),
+    ("memory.learn", Switch(false)),
     ("policy.autonomy", Never),
     ("policy.chat_autonomy", Never),
     ("policy.allow", Never),

@@ -24,6 +24,8 @@ const MOST: usize = 20;
 const MOST_FILES: usize = 1000;
 /// Most problems that are told of a folder.
 const MOST_PROBLEMS: usize = 5;
+/// What stands before the name of a proposal.
+const PROPOSED: &str = "proposed/";
 /// What stands before the name of a global memory.
 const GLOBAL: &str = "global/";
 
@@ -35,6 +37,8 @@ const GLOBAL: &str = "global/";
 pub struct Memories {
     global: PathBuf,
     project: Option<PathBuf>,
+    /// What models propose for the project; no session is shown it.
+    proposed: Option<PathBuf>,
 }
 
 /// Where a memory counts.
@@ -43,6 +47,8 @@ pub struct Memories {
 pub enum MemoryScope {
     Project,
     Global,
+    /// No session is shown it until the user keeps it.
+    Proposed,
 }
 
 /// A memory that was read.
@@ -55,7 +61,8 @@ pub struct StoredMemory {
 }
 
 impl StoredMemory {
-    /// Returns the name by which a user means it: global ones begin with `global/`.
+    /// Returns the name by which a user means it: global ones begin with `global/`, proposals with
+    /// `proposed/`.
     pub fn label(&self) -> String {
         label(self.scope, &self.memory.name)
     }
@@ -91,44 +98,45 @@ impl Memories {
     /// Names the folders; `project` is the key of its folder, and its path. There may be none, in a
     /// sandbox that Podbay did not start.
     pub fn new(state: &State, project: Option<(&str, &Path)>) -> Self {
-        let folder = |(key, path): (&str, &Path)| {
+        let folder = |end: &str, (key, path): (&str, &Path)| {
             let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
             let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-            state.memories().join(format!("{key}-{hash}"))
+            state.memories().join(format!("{key}-{hash}{end}"))
         };
         Self {
             global: state.memories().join("global"),
-            project: project.map(folder),
+            project: project.map(|project| folder("", project)),
+            proposed: project.map(|project| folder(".proposed", project)),
         }
     }
 
-    /// Reads all of them; what cannot be read is a problem and hides no other.
+    /// Reads all that sessions are shown; what cannot be read is a problem and hides no other.
     pub fn list(&self) -> MemoryList {
-        let mut list = MemoryList::default();
-        for (scope, folder) in self.folders() {
-            let mut problems = Vec::new();
-            for entry in entries(folder, &mut problems).into_iter().take(MOST) {
-                match read(&entry) {
-                    Ok((memory, problem)) => {
-                        problems.extend(problem.map(|problem| about(scope, &entry.name, &problem)));
-                        let saved = Timestamp::try_from(entry.modified).unwrap_or_default();
-                        list.memories.push(StoredMemory {
-                            scope,
-                            memory,
-                            saved,
-                        });
-                    }
-                    Err(problem) => problems.push(about(scope, &entry.name, &problem)),
-                }
-            }
-            let more = problems.len().saturating_sub(MOST_PROBLEMS);
-            problems.truncate(MOST_PROBLEMS);
-            if more > 0 {
-                problems.push(format!("and {more} more in `{}`", folder.display()));
-            }
-            list.problems.append(&mut problems);
-        }
-        list
+        read_all(self.folders())
+    }
+
+    /// Reads what models proposed.
+    pub fn proposals(&self) -> MemoryList {
+        let folder = self.proposed.iter();
+        read_all(folder.map(|folder| (MemoryScope::Proposed, folder)))
+    }
+
+    /// Stores a proposal, and removes the oldest beyond the most that there may be.
+    pub fn propose(&self, memory: &Memory) -> Result<SavedMemory, Error> {
+        save_in(self.proposed.as_ref().ok_or_else(no_folder)?, memory)
+    }
+
+    /// Makes a proposal a memory of the project; `None`: there is none of this name.
+    pub fn keep(&self, wanted: &str) -> Result<Option<SavedMemory>, Error> {
+        let name = wanted.strip_prefix(PROPOSED).unwrap_or(wanted);
+        let Some((_, path)) = self.file(&format!("{PROPOSED}{name}")) else {
+            return Ok(None);
+        };
+        let memory = read_text(&path).and_then(|text| memory_file::parse(&text));
+        let memory = memory.map_err(|problem| Error::BadMemory { problem })?;
+        let saved = self.save(&memory)?;
+        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        Ok(Some(saved))
     }
 
     /// Returns the memory of this name: the project's, else the global one. Names that begin with
@@ -143,10 +151,7 @@ impl Memories {
 
     /// Saves a memory of the project, and removes the oldest beyond the most that there may be.
     pub fn save(&self, memory: &Memory) -> Result<SavedMemory, Error> {
-        let folder = self.project.as_ref().ok_or_else(|| Error::BadMemory {
-            problem: "this project has no folder here to know it by".to_owned(),
-        })?;
-        save_in(folder, memory)
+        save_in(self.project.as_ref().ok_or_else(no_folder)?, memory)
     }
 
     /// Returns the text of a memory's file, also where it is broken; `None`: there is none.
@@ -180,6 +185,7 @@ impl Memories {
         };
         let saved = match scope {
             MemoryScope::Project => self.save(&memory)?,
+            MemoryScope::Proposed => self.propose(&memory)?,
             MemoryScope::Global => save_in(&self.global, &memory)?,
         };
         if let Some((_, path)) = old
@@ -207,6 +213,13 @@ impl Memories {
 
     /// Returns the file of that name which exists. Only what can be a name becomes a path.
     fn file(&self, wanted: &str) -> Option<(MemoryScope, PathBuf)> {
+        if let Some(name) = wanted.strip_prefix(PROPOSED) {
+            let file = format!("{name}.md");
+            memory_file::name_of(Path::new(&file)).filter(|known| *known == name)?;
+            let path = self.proposed.as_ref()?.join(file);
+            let is_there = fs::symlink_metadata(&path).is_ok();
+            return is_there.then_some((MemoryScope::Proposed, path));
+        }
         let (is_global, name) = match wanted.strip_prefix(GLOBAL) {
             Some(name) => (true, name),
             None => (false, wanted),
@@ -224,10 +237,46 @@ impl Memories {
     }
 }
 
+/// Reads the memories of some folders.
+fn read_all<'a>(folders: impl Iterator<Item = (MemoryScope, &'a PathBuf)>) -> MemoryList {
+    let mut list = MemoryList::default();
+    for (scope, folder) in folders {
+        let mut problems = Vec::new();
+        for entry in entries(folder, &mut problems).into_iter().take(MOST) {
+            match read(&entry) {
+                Ok((memory, problem)) => {
+                    problems.extend(problem.map(|problem| about(scope, &entry.name, &problem)));
+                    let saved = Timestamp::try_from(entry.modified).unwrap_or_default();
+                    list.memories.push(StoredMemory {
+                        scope,
+                        memory,
+                        saved,
+                    });
+                }
+                Err(problem) => problems.push(about(scope, &entry.name, &problem)),
+            }
+        }
+        let more = problems.len().saturating_sub(MOST_PROBLEMS);
+        problems.truncate(MOST_PROBLEMS);
+        if more > 0 {
+            problems.push(format!("and {more} more in `{}`", folder.display()));
+        }
+        list.problems.append(&mut problems);
+    }
+    list
+}
+
+fn no_folder() -> Error {
+    Error::BadMemory {
+        problem: "this project has no folder here to know it by".to_owned(),
+    }
+}
+
 fn label(scope: MemoryScope, name: &str) -> String {
     match scope {
         MemoryScope::Project => name.to_owned(),
         MemoryScope::Global => format!("{GLOBAL}{name}"),
+        MemoryScope::Proposed => format!("{PROPOSED}{name}"),
     }
 }
 
@@ -373,6 +422,43 @@ mod tests {
             Some("global/me")
         );
         assert_eq!(labels(&mine), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_proposal_counts_once_it_is_kept() {
+        let (_temp, state) = state();
+        let memories = Memories::new(&state, Some(("1-2", Path::new("/a"))));
+        memories.propose(&memory("one")).expect("proposed");
+        memories.propose(&memory("two")).expect("proposed");
+        assert_eq!(labels(&memories), Vec::<String>::new());
+        assert_eq!(memories.find("one"), None);
+        let of = |memories: &Memories| {
+            let list = memories.proposals();
+            assert_eq!(list.problems, Vec::<String>::new());
+            let labels = list.memories.iter().map(StoredMemory::label);
+            labels.collect::<Vec<_>>()
+        };
+        assert_eq!(of(&memories), ["proposed/two", "proposed/one"]);
+        let text = memories.text("proposed/one").expect("read").expect("there");
+        assert!(text.contains("one is known"), "{text}");
+        for unknown in ["three", "proposed/../one", "global/one"] {
+            assert_eq!(memories.keep(unknown).expect("nothing to do"), None);
+        }
+        let kept = memories.keep("one").expect("kept").expect("there");
+        assert_eq!(kept.memory, memory("one"));
+        assert_eq!(labels(&memories), ["one"]);
+        let forgotten = memories.forget("proposed/two").expect("removed");
+        assert_eq!(forgotten.as_deref(), Some("proposed/two"));
+        assert_eq!(of(&memories), Vec::<String>::new());
+        // They are as many as memories at most, the oldest go.
+        for n in 0..=MOST {
+            memories
+                .propose(&memory(&format!("n{n}")))
+                .expect("proposed");
+        }
+        assert_eq!(of(&memories).len(), MOST);
+        assert!(!of(&memories).contains(&"proposed/n0".to_owned()));
+        assert_eq!(labels(&memories), ["one"]);
     }
 
     #[test]

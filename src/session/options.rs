@@ -25,11 +25,17 @@ pub struct Options {
 pub struct MemoryOptions {
     /// Let the model save notes for later sessions, and show it those of earlier ones.
     pub enabled: bool,
+    /// Ask the model, at the end of a session in which tools were used, what is worth keeping. That
+    /// is one more request; what it answers is proposed and counts once you keep it.
+    pub learn: bool,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { enabled: true }
+        Self {
+            enabled: true,
+            learn: false,
+        }
     }
 }
 

@@ -191,7 +191,7 @@ pub const COMMANDS: &[Command] = &[
     command(
         "memory",
         &[],
-        "[list|show|edit|forget NAME]",
+        "[list|show|edit|keep|forget NAME]",
         "notes of sessions for later ones",
     ),
     command("agents", &[], "", "agents that the model may start"),
