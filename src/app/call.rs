@@ -12,12 +12,15 @@ use super::bench::Ground;
 use super::exit_code;
 use super::host_hook::HostHooks;
 use super::rules;
+use super::services::run_apart;
 use super::shell::LAST_WORDS;
+use super::throwaway::ThrowawayRunner;
 use podbay_event::CallStatus;
 use podbay_event::Kind;
 use podbay_event::ProgressSink;
 use podbay_event::Sink;
 use podbay_event::ToolCall;
+use podbay_policy::SandboxRun;
 use podbay_sandbox::Lock;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::Spec;
@@ -77,7 +80,10 @@ pub async fn call(
         catalogue,
         policy,
         Arc::new(sandbox.clone()),
-        Arc::new(NoServices(HostHooks::of(place))),
+        Arc::new(CallServices {
+            hooks: HostHooks::of(place),
+            throwaway: ThrowawayRunner::of(&bench, &sandbox, &progress_sink(front)),
+        }),
         Arc::clone(&front.asker) as Arc<dyn Asker>,
         Arc::clone(&front.sink),
         place.config.tools.clone(),
@@ -155,8 +161,7 @@ pub(super) async fn take(bench: &Bench, front: &Front) -> Result<Taken, Error> {
 
 async fn take_one(bench: &Bench, front: &Front) -> Result<Taken, Error> {
     let cancel = front.interrupt.run();
-    let sink = Arc::clone(&front.sink);
-    let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let progress = progress_sink(front);
     let (sandbox, started, lock) = if bench.socket().is_some() {
         // A sandbox that Podbay did not start is shared like that of `podbay up`.
         let lock = match bench.lock() {
@@ -192,6 +197,11 @@ async fn take_one(bench: &Bench, front: &Front) -> Result<Taken, Error> {
     })
 }
 
+fn progress_sink(front: &Front) -> ProgressSink {
+    let sink = Arc::clone(&front.sink);
+    Arc::new(move |step| sink(Kind::Progress(step).into()))
+}
+
 fn sink_of(front: &Front) -> Sink {
     Arc::clone(&front.sink)
 }
@@ -205,9 +215,13 @@ async fn is_up(bench: &Bench, spec: &Spec, front: &Front) -> bool {
 }
 
 /// One call has no session that artifacts could belong to.
-struct NoServices(HostHooks);
+struct CallServices {
+    hooks: HostHooks,
+    /// `None`: the sandbox is one that Podbay did not start.
+    throwaway: Option<ThrowawayRunner>,
+}
 
-impl Services for NoServices {
+impl Services for CallServices {
     fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
         None
     }
@@ -224,6 +238,15 @@ impl Services for NoServices {
         on_chunk: OnChunk<'a>,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Output> {
-        Box::pin(self.0.run(hook, on_chunk, cancel))
+        Box::pin(self.hooks.run(hook, on_chunk, cancel))
+    }
+
+    fn run_apart<'a>(
+        &'a self,
+        run: SandboxRun,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Output> {
+        run_apart(self.throwaway.as_ref(), run, on_chunk, cancel)
     }
 }

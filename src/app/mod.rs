@@ -56,6 +56,7 @@ mod settings;
 mod shell;
 mod sitting;
 mod skills;
+mod throwaway;
 mod tried_hosts;
 mod undo;
 mod veil;

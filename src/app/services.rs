@@ -7,6 +7,7 @@ use super::host_hook::HostHooks;
 use super::record::with_causes;
 use super::session_install::SessionInstaller;
 use super::skills::Skills;
+use super::throwaway::ThrowawayRunner;
 use podbay_config::Answers;
 use podbay_event::Kind;
 use podbay_event::Memory;
@@ -15,6 +16,7 @@ use podbay_mcp::Called;
 use podbay_mcp::Servers;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
+use podbay_policy::SandboxRun;
 use podbay_policy::WebSearch;
 use podbay_search::Searcher;
 use podbay_session::Artifacts;
@@ -29,6 +31,7 @@ use podbay_tools::Services;
 use podbay_tools::Skill;
 use podbay_tools::SpawnOrder;
 use podbay_wire as wire;
+use podbay_wire::Fault;
 use podbay_wire::Output;
 use podbay_wire::message::Stream;
 
@@ -57,6 +60,26 @@ pub(super) struct HostServices {
     installer: Option<SessionInstaller>,
     /// `None`: the settings name no engine.
     searcher: Option<Searcher>,
+    /// `None`: the sandbox is one that Podbay did not start.
+    throwaway: Option<Arc<ThrowawayRunner>>,
+}
+
+/// Runs code in a sandbox of its own, where there can be one.
+pub(super) fn run_apart<'a>(
+    runner: Option<&'a ThrowawayRunner>,
+    run: SandboxRun,
+    on_chunk: OnChunk<'a>,
+    cancel: &'a CancellationToken,
+) -> Later<'a, Output> {
+    Box::pin(async move {
+        match runner {
+            Some(runner) => runner.run(run, on_chunk, cancel).await,
+            None => Output::Fault(Fault::NotStarted {
+                problem: "beside a sandbox that Podbay did not start there is no throw-away one"
+                    .to_owned(),
+            }),
+        }
+    })
 }
 
 impl HostServices {
@@ -79,6 +102,7 @@ impl HostServices {
             agents: None,
             installer: None,
             searcher: None,
+            throwaway: None,
         }
     }
 
@@ -105,6 +129,12 @@ impl HostServices {
     #[must_use]
     pub(super) fn searching(self, searcher: Option<Searcher>) -> Self {
         Self { searcher, ..self }
+    }
+
+    /// Lets the model run code in a sandbox of its own.
+    #[must_use]
+    pub(super) fn running_apart(self, throwaway: Option<Arc<ThrowawayRunner>>) -> Self {
+        Self { throwaway, ..self }
     }
 }
 
@@ -196,6 +226,15 @@ impl Services for HostServices {
                 found = searcher.search(&search.query, most) => found,
             }
         })
+    }
+
+    fn run_apart<'a>(
+        &'a self,
+        run: SandboxRun,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Output> {
+        run_apart(self.throwaway.as_deref(), run, on_chunk, cancel)
     }
 
     fn save_memory(&self, memory: Memory) -> Result<String, String> {

@@ -215,7 +215,7 @@ fn wish(ecosystems: &[String]) -> InstallWish {
 }
 
 /// Returns an error with its causes and remedies in one line.
-fn told(error: &Error) -> String {
+pub(super) fn told(error: &Error) -> String {
     let mut words = error.to_string();
     for cause in error.causes() {
         words.push_str(&format!(": {cause}"));

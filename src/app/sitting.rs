@@ -30,6 +30,8 @@ use super::seat::Seat;
 use super::services::HostServices;
 use super::session_install::SessionInstaller;
 use super::skills::Skills;
+use super::throwaway;
+use super::throwaway::ThrowawayRunner;
 use podbay_agent::Agent;
 use podbay_agent::Conversation;
 use podbay_agent::Ledger;
@@ -65,8 +67,8 @@ const BUSY: &str = "all slots of the model server are busy: the request waits fo
 
 /// Said at the start of every session in a sandbox that Podbay did not start; `docs/security.md` has the
 /// whole list.
-const NOT_WITH_ATTACH: &str = "attached to a sandbox that Podbay did not start: changes are live, also those of a chat, and review, masked secrets, plan mode and an \
-                               allow-list for the network are not offered here";
+const NOT_WITH_ATTACH: &str = "attached to a sandbox that Podbay did not start: changes are live, also those of a chat, and review, masked secrets, plan mode, \
+                               throw-away sandboxes (sandbox_run) and an allow-list for the network are not offered here";
 
 /// Sits down within the time of the task, which runs from `begun`; what is under way when it is
 /// over is cancelled and cleaned up.
@@ -304,7 +306,11 @@ pub(super) async fn sit_down(
         ))
         .await?;
         keep_mode(&mut found.probed, &past, config.llm.tool_mode);
-        let catalogue = catalogue.with_foreign(tools_told.await.unwrap_or_default());
+        let languages = throwaway::languages(&bench, &progress, cancel);
+        let (foreign, languages) = tokio::join!(tools_told, languages);
+        let catalogue = catalogue
+            .with_languages(&languages)
+            .with_foreign(foreign.unwrap_or_default());
         let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past, profile);
         let mut history = past.history.clone();
         // Another model may continue the session, and one that sees nothing would be refused
@@ -330,7 +336,7 @@ pub(super) async fn sit_down(
             // It only saves time, and the first request will say what is wrong.
             tracing::debug!(%error, "the model could not read ahead");
         }
-        Ok::<_, Error>((found, catalogue, conversation, begins, n_images))
+        Ok::<_, Error>((found, catalogue, languages, conversation, begins, n_images))
     };
     let ((made, begun), found) = tokio::join!(make_box, find_model);
     bench.tell_left(&recorder.sink());
@@ -346,7 +352,7 @@ pub(super) async fn sit_down(
             return Err(failed(error));
         }
     };
-    let (found, catalogue, conversation, begins, n_images) = match found {
+    let (found, catalogue, languages, conversation, begins, n_images) = match found {
         Ok(found) => found,
         Err(error) => {
             sandbox.give_up().await;
@@ -413,6 +419,7 @@ pub(super) async fn sit_down(
     }
     let hooks = rules::hooks(&config.hooks, |message| recorder.warn(message));
     let ledger = Ledger::default();
+    let throwaway = ThrowawayRunner::of(&bench, &sandbox, &progress).map(Arc::new);
     let spawner = may_spawn.then(|| {
         Arc::new(SpawnerParts {
             place: place.clone(),
@@ -424,6 +431,8 @@ pub(super) async fn sit_down(
             probed: probed.clone(),
             foreign: begun.tools.clone(),
             servers: begun.servers.clone(),
+            languages,
+            throwaway: throwaway.clone(),
             answers: answers.clone(),
             denied: policy
                 .denied_tools()
@@ -460,7 +469,8 @@ pub(super) async fn sit_down(
                     .map(|spawner| spawner.main(recorder.session().clone(), recorder.sink())),
             )
             .installing(SessionInstaller::of(&bench, &sandbox, recorder.sink()))
-            .searching(searcher),
+            .searching(searcher)
+            .running_apart(throwaway),
         ),
         Arc::clone(&front.asker),
         recorder.sink(),

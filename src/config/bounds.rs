@@ -4,10 +4,14 @@ use super::Config;
 use super::Error;
 use super::Loaded;
 use super::key;
+use podbay_event::ByteSize;
 use podbay_event::Seconds;
 
 /// Longer than anything takes; larger durations overflow the clock.
 const LONGEST: Seconds = Seconds::new(366 * 86_400);
+
+/// What the runtime of a language takes at least.
+const LEAST_MEMORY: ByteSize = ByteSize::mib(64);
 
 /// How many levels of agents may start others.
 const MOST_DEPTH: u32 = 3;
@@ -74,6 +78,15 @@ fn mistakes(config: &Config) -> Mistakes {
             "agents.parallel",
             "0 agents at once are none: to have none at all set `agents.enabled = false`"
                 .to_owned(),
+        );
+    }
+    if tools.sandbox_run_memory < LEAST_MEMORY {
+        wrong(
+            "tools.sandbox_run_memory",
+            format!(
+                "{} is less than the {LEAST_MEMORY} that a sandbox needs to run code",
+                tools.sandbox_run_memory
+            ),
         );
     }
     if tools.read_lines == 0 {
@@ -319,6 +332,11 @@ mod tests {
             2,
         );
         check("[agent]\ntimeout = \"400d\"\n", "agent.timeout", 2);
+        check(
+            "[tools]\nsandbox_run_memory = \"63MiB\"\n",
+            "tools.sandbox_run_memory",
+            2,
+        );
     }
 
     #[test]

@@ -192,6 +192,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("tools.bash_output", Lower(Size)),
     ("tools.bash_stream", Lower(Size)),
     ("tools.bash_tail", Lower(Size)),
+    ("tools.sandbox_run_memory", Lower(Size)),
     ("tools.read_lines", Lower(Number)),
     ("tools.read_bytes", Lower(Size)),
     ("tools.search_results", Lower(Number)),

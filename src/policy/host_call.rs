@@ -40,6 +40,8 @@ pub enum HostCall {
     Install(InstallCall),
     /// Asks the user's search engine.
     Search(WebSearch),
+    /// Runs code in a sandbox of its own, which has nothing of the project.
+    RunApart(SandboxRun),
     /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
     Foreign(ForeignCall),
@@ -104,6 +106,27 @@ pub struct WebSearch {
     pub max_results: u32,
 }
 
+/// Code to run in a throw-away sandbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SandboxRun {
+    /// The name of its language.
+    pub language: String,
+    pub code: String,
+    /// Its whole standard input.
+    pub stdin: String,
+    /// Files beside it: path, relative to the folder that it runs in, and content.
+    pub files: Vec<(String, String)>,
+    /// Variables: name and value.
+    pub environment: Vec<(String, String)>,
+    pub timeout_ms: u64,
+    /// Bytes; `None`: as much as the settings allow.
+    pub memory: Option<u64>,
+    /// Processor cores; `None`: as many as the settings allow.
+    pub cpus: Option<f64>,
+    /// Whether it reaches the hosts that the session may reach; else it reaches none.
+    pub network: bool,
+}
+
 /// What the name of each tool of an MCP server begins with.
 pub const FOREIGN: &str = "mcp__";
 
@@ -125,6 +148,8 @@ pub(super) enum HostEffect {
     Conversation,
     /// Nothing here: a query leaves the machine, once the model has written it to its end.
     Requests,
+    /// Nothing that stays: only a sandbox of its own, which is removed with all that is in it.
+    Apart,
     /// Only the user's notes in the state folder; nothing in the project.
     Notes,
     /// Whatever a program in the sandbox changes there.
@@ -150,6 +175,7 @@ pub const HOST_TOOLS: [&str; 12] = [
     "spawn_agent",
     "install_dependencies",
     "web_search",
+    "sandbox_run",
 ];
 
 impl HostCall {
@@ -171,6 +197,7 @@ impl HostCall {
             ),
             // The user's own setting names who is asked.
             Self::Search(_) => ("web_search", HostEffect::Requests, &[]),
+            Self::RunApart(_) => ("sandbox_run", HostEffect::Apart, &[CallNeed::RunInSandbox]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
             Self::Spawn(_) => ("spawn_agent", HostEffect::Agent, &[CallNeed::SpawnAgent]),
             Self::Foreign(call) if call.on_host => (&call.name, HostEffect::Host, &[]),

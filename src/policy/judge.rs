@@ -417,6 +417,13 @@ impl Policy {
                 reason: format!("{allowed} allows it"),
             };
         }
+        let is_apart = matches!(action, Action::Host(HostCall::RunApart(_)));
+        if !asks && decision == Decision::Ask && is_apart && !self.is_architect {
+            return Verdict::Allow {
+                action: self.approved(action),
+                reason: "it runs in a sandbox of its own, with nothing of the project".to_owned(),
+            };
+        }
         if !asks
             && decision == Decision::Ask
             && self.may_run_until_first_write(&action, &capabilities)

@@ -51,6 +51,7 @@ pub use host_call::HOST_TOOLS;
 pub use host_call::HostCall;
 pub use host_call::InstallCall;
 pub use host_call::PlanCall;
+pub use host_call::SandboxRun;
 pub use host_call::SkillCall;
 pub use host_call::SpawnCall;
 pub use host_call::Task;

@@ -76,7 +76,7 @@ pub(super) async fn start(
                 // after that has ended.
                 let instance = InstanceId::random();
                 spec.container(
-                    format!("podbay-workspace-{instance}"),
+                    format!("podbay-{}-{instance}", spec.kind()),
                     Labels {
                         instance: Some(instance),
                         ..labels.clone()
@@ -349,7 +349,8 @@ fn same_files(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), 
     let project = &spec.project;
     let is_elsewhere = !engine.local || engine.desktop;
     // A copy of it has a folder of its own, which the keeper knows.
-    if spec.review.is_some()
+    if spec.is_apart()
+        || spec.review.is_some()
         || project.identity() == facts.workspace
         || (is_elsewhere && project.names(NAMES) == facts.workspace_names)
     {

@@ -12,6 +12,7 @@ use super::NetworkPlan;
 use super::Options;
 use super::Project;
 use super::covers::Record;
+use super::covers::WORKSPACE;
 use super::git;
 use super::git::Lent;
 use super::held::Held;
@@ -152,6 +153,8 @@ pub struct Spec {
     /// Nothing of the project can be written, nor of the session's git.
     read_only: bool,
     caches: Vec<CacheMount>,
+    /// It has nothing of the project.
+    apart: bool,
 }
 
 impl Spec {
@@ -370,7 +373,52 @@ impl Spec {
             scratch: Scratch::in_memory(),
             read_only: false,
             caches: Vec::new(),
+            apart: false,
         })
+    }
+
+    /// Returns the same without anything of the project: `/workspace` is an empty folder, and lies
+    /// in memory like all that can be written. To be called before the image is fitted.
+    #[must_use]
+    pub fn apart(mut self) -> Self {
+        let container = &mut self.container;
+        container
+            .mounts
+            .retain(|mount| !matches!(mount, Mount::Bind { target, .. } if target == WORKSPACE));
+        let is_elsewhere = |path: &String| !path.starts_with("/workspace/");
+        container.masked_paths.retain(is_elsewhere);
+        container.readonly_paths.retain(is_elsewhere);
+        let (uid, gid) = self.ids;
+        let (size, files) = (container.memory / 4, container.memory / PER_FILE);
+        container.tmpfs.push((
+            WORKSPACE.to_owned(),
+            format!(
+                "rw,exec,nosuid,nodev,size={size},nr_inodes={files},mode=0700,uid={uid},gid={gid}"
+            ),
+        ));
+        "throwaway".clone_into(&mut container.hostname);
+        Self {
+            mounted: Vec::new(),
+            // All of it is in memory, within bounds of its own.
+            disk: DiskLimits::default(),
+            apart: true,
+            ..self
+        }
+    }
+
+    pub(super) fn is_apart(&self) -> bool {
+        self.apart
+    }
+
+    /// Names it among containers.
+    pub(super) fn kind(&self) -> &'static str {
+        if self.apart { "throwaway" } else { "workspace" }
+    }
+
+    /// Returns the same with the network that another sandbox has, and its gateway.
+    pub(super) fn in_network_of(&self, other: &Self) -> Self {
+        self.with_network(other.network.clone())
+            .reaching(other.gateway.as_deref())
     }
 
     /// Refuses an image in which links would lead the engine astray, and returns the same for what
@@ -408,7 +456,11 @@ impl Spec {
     /// Returns the same for what an image has for its user: a name, and folders to write to.
     #[must_use]
     pub fn for_users(mut self, image: &ImageUsers) -> Self {
-        let (scratch, said) = Scratch::of(image);
+        let (scratch, said) = if self.apart {
+            (Scratch::in_memory(), None)
+        } else {
+            Scratch::of(image)
+        };
         let names = UserNames::of(image, self.ids, scratch.home);
         self.warnings.extend(said);
         let env = &mut self.container.env;

@@ -33,7 +33,9 @@ pub(super) fn hint(status: CallStatus, tool: &str, set: ToolSet) -> Option<&'sta
         }
         CallStatus::TimedOut => Some(match (tool, set) {
             // Advice names only arguments that the set lists.
-            ("bash", ToolSet::Small) => "to continue, ask for more time, or do less at once",
+            ("bash", ToolSet::Small) | ("sandbox_run", _) => {
+                "to continue, ask for more time, or do less at once"
+            }
             ("bash", _) => {
                 "to continue, ask for more time, let it run in the background, or do less at once"
             }

@@ -15,6 +15,7 @@ use super::definitions::memory_save;
 use super::definitions::more_tools;
 use super::definitions::more_tools::Wrapped;
 use super::definitions::network_diagnostics;
+use super::definitions::sandbox_run;
 use super::definitions::spawn_agent;
 use super::definitions::use_skill;
 use super::definitions::web_fetch;
@@ -177,6 +178,21 @@ impl Catalogue {
     pub fn without_search(mut self) -> Self {
         self.tools.retain(|tool| tool.name != web_search::NAME);
         self.others.retain(|tool| tool.name != web_search::NAME);
+        self
+    }
+
+    /// Tells the model of these languages for code in a sandbox of its own; without any, the tool
+    /// for it is taken out.
+    #[must_use]
+    pub fn with_languages(mut self, languages: &[&str]) -> Self {
+        if languages.is_empty() {
+            self.tools.retain(|tool| tool.name != sandbox_run::NAME);
+            self.others.retain(|tool| tool.name != sandbox_run::NAME);
+        }
+        let own = self.tools.iter_mut().chain(&mut self.others);
+        for tool in own.filter(|tool| tool.name == sandbox_run::NAME) {
+            tool.name_choices("language", languages);
+        }
         self
     }
 

@@ -7,6 +7,7 @@ use super::Options;
 use super::Services;
 use super::host::CallResult;
 use super::host::Host;
+use super::host::Served;
 use super::seen_files::SeenFiles;
 use podbay_policy::Action;
 use podbay_policy::Approved;
@@ -218,10 +219,10 @@ pub(super) async fn dispatch(
     let is_by_name = action.is_by_name();
     let sent = |call: Call| if is_by_name { by_name(call) } else { call };
     match action.into_inner() {
-        Action::Host(call) => Ok((
-            host.serve(call, tell, cancel).await,
-            CommandOutput::default(),
-        )),
+        Action::Host(call) => {
+            let Served { result, printed } = host.serve(call, tell, cancel).await;
+            Ok((result, printed))
+        }
         Action::Box(mut call) => {
             let deadline = deadline(&call, options);
             let most = usize::try_from(

@@ -13,11 +13,13 @@ use super::Pipeline;
 use super::Services;
 use super::SpawnOrder;
 use super::dispatch::CallProgress;
+use super::dispatch::CommandOutput;
 use super::render::Rendered;
 use super::screen::shown;
 use super::skill;
 use super::tasks::Tasks;
 use podbay_policy::HostCall;
+use podbay_policy::SandboxRun;
 use podbay_sandbox::link::Asks;
 use podbay_wire::Encoding;
 use podbay_wire::Fault;
@@ -54,6 +56,24 @@ pub(super) enum CallResult {
     Agent(AgentAnswer),
 }
 
+/// What a call on the host came to, and what a command of it printed.
+pub(super) struct Served {
+    pub(super) result: CallResult,
+    pub(super) printed: CommandOutput,
+}
+
+impl From<CallResult> for Served {
+    fn from(result: CallResult) -> Self {
+        Self {
+            result,
+            printed: CommandOutput::default(),
+        }
+    }
+}
+
+/// What stands before the standard error of code that ran in a sandbox of its own.
+const STDERR: &[u8] = b"[stderr]\n";
+
 /// How much of what package managers printed a model reads where all is well.
 const LEAST_PRINTED: usize = 1000;
 
@@ -78,10 +98,10 @@ impl Host<'_> {
         call: HostCall,
         mut tell: impl FnMut(CallProgress<'_>) + Send,
         cancel: &CancellationToken,
-    ) -> CallResult {
-        CallResult::Text(match call {
+    ) -> Served {
+        let rendered = match call {
             HostCall::ReadArtifact { id, offset, limit } => {
-                return CallResult::Output(self.read_artifact(&id, offset, limit));
+                return CallResult::Output(self.read_artifact(&id, offset, limit)).into();
             }
             HostCall::Think { .. } => Rendered::said(Ok("noted".to_owned())),
             HostCall::Tasks(change) => Rendered::said(
@@ -122,7 +142,7 @@ impl Host<'_> {
                     wanted,
                     parent: self.pipeline,
                 };
-                return CallResult::Agent(self.services.spawn_agent(order, cancel).await);
+                return CallResult::Agent(self.services.spawn_agent(order, cancel).await).into();
             }
             HostCall::AskUser { question, options } => {
                 self.ask(&question, &options, || tell(CallProgress::Asked), cancel)
@@ -132,16 +152,56 @@ impl Host<'_> {
                 let say_asked = || tell(CallProgress::Asked);
                 let outcome = Box::pin(self.pipeline.serve_plan(plan, say_asked, cancel)).await;
                 if outcome.ends_task {
-                    return CallResult::LastText(outcome.rendered);
+                    return CallResult::LastText(outcome.rendered).into();
                 }
                 outcome.rendered
             }
+            HostCall::RunApart(run) => return self.run_apart(run, tell, cancel).await,
             HostCall::Hook(hook) => {
                 let on_chunk =
                     Box::new(|_: Stream, bytes: &[u8]| tell(CallProgress::Output(bytes)));
-                return CallResult::Output(self.services.run_hook(hook, on_chunk, cancel).await);
+                let done = self.services.run_hook(hook, on_chunk, cancel).await;
+                return CallResult::Output(done).into();
             }
-        })
+        };
+        CallResult::Text(rendered).into()
+    }
+
+    /// Runs code in a sandbox of its own; its two streams are told one after the other.
+    async fn run_apart(
+        &self,
+        run: SandboxRun,
+        mut tell: impl FnMut(CallProgress<'_>) + Send,
+        cancel: &CancellationToken,
+    ) -> Served {
+        let most = usize::try_from(self.pipeline.options.bash_stream.bytes()).unwrap_or(usize::MAX);
+        let (mut head, mut stderr) = (Vec::new(), Vec::new());
+        let on_chunk = Box::new(|stream: Stream, bytes: &[u8]| {
+            let kept = if stream == Stream::Stderr {
+                &mut stderr
+            } else {
+                &mut head
+            };
+            // The guest keeps this bound too, but the guest is not trusted.
+            let room = most.saturating_sub(kept.len());
+            kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            tell(CallProgress::Output(bytes));
+        });
+        let output = self.services.run_apart(run, on_chunk, cancel).await;
+        if !stderr.is_empty() {
+            if !head.is_empty() && !head.ends_with(b"\n") {
+                head.push(b'\n');
+            }
+            head.extend_from_slice(STDERR);
+            head.append(&mut stderr);
+        }
+        Served {
+            result: CallResult::Output(output),
+            printed: CommandOutput {
+                head,
+                ..CommandOutput::default()
+            },
+        }
     }
 
     /// Asks the user a question; returns at once where no user can answer.

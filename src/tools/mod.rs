@@ -101,6 +101,7 @@ use podbay_event::Memory;
 use podbay_event::PlanAnswer;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
+use podbay_policy::SandboxRun;
 use podbay_policy::WebSearch;
 use podbay_wire as wire;
 use podbay_wire::Fault;
@@ -180,6 +181,21 @@ pub trait Services: Send + Sync {
     ) -> Later<'a, Result<String, String>> {
         let problem = "the user's settings name no search engine (`search.engine`)";
         Box::pin(std::future::ready(Err(problem.to_owned())))
+    }
+
+    /// Runs code in a sandbox of its own, which is gone when this returns; what it prints goes to
+    /// `on_chunk`. The default has none.
+    fn run_apart<'a>(
+        &'a self,
+        run: SandboxRun,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Output> {
+        let _unused = (run, on_chunk, cancel);
+        let problem = "there are no throw-away sandboxes here".to_owned();
+        Box::pin(std::future::ready(Output::Fault(Fault::NotStarted {
+            problem,
+        })))
     }
 
     /// Saves a note that later sessions of the project are shown; both results are text for the

@@ -25,6 +25,9 @@ pub struct Options {
     pub bash_stream: ByteSize,
     /// How much of the end is kept.
     pub bash_tail: ByteSize,
+    /// Memory of a sandbox of `sandbox_run`, at least 64MiB; the model may ask for less, and it is
+    /// never more than `sandbox.memory`.
+    pub sandbox_run_memory: ByteSize,
     /// Lines that `read_file` returns if the model gives no number.
     pub read_lines: u64,
     /// Most bytes that `read_file` returns.
@@ -56,6 +59,7 @@ impl Default for Options {
             bash_output: ByteSize::new(30_000),
             bash_stream: ByteSize::mib(8),
             bash_tail: ByteSize::mib(1),
+            sandbox_run_memory: ByteSize::gib(1),
             read_lines: 2000,
             read_bytes: ByteSize::kib(50),
             search_results: 250,

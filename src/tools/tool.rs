@@ -117,6 +117,11 @@ impl Tool {
         self.parameters["properties"][argument]["description"] = words.into();
     }
 
+    /// Replaces what the model may choose from for an argument; others are still accepted here.
+    pub(super) fn name_choices(&mut self, argument: &str, choices: &[&str]) {
+        self.parameters["properties"][argument]["enum"] = json!(choices);
+    }
+
     /// Makes the action of arguments that fit the schema.
     pub(super) fn action(
         &self,

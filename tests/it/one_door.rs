@@ -103,6 +103,9 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
     // Hands of the host: a hook's command, what is kept.
     (".run_hook(", &["tools/dispatch.rs", "tools/host.rs"]),
+    // Code in a sandbox of its own, which is not the session's.
+    (".run_apart(", &["tools/host.rs"]),
+    (".run_throwaway(", &["app/throwaway.rs"]),
     ("host.serve(", &["tools/dispatch.rs"]),
 ];
 

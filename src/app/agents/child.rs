@@ -262,7 +262,12 @@ impl Child<'_> {
         );
         let pipeline = order.parent.for_agent(AgentParts {
             catalogue: catalogue.restoring(&probed.tokens),
-            services: Arc::new(services.with_skills(&parts.skills).with_agents(spawner)),
+            services: Arc::new(
+                services
+                    .with_skills(&parts.skills)
+                    .with_agents(spawner)
+                    .running_apart(parts.throwaway.clone()),
+            ),
             asker: Arc::new(AgentAsker {
                 inner: Arc::clone(&parts.asker),
                 agent: self.name.clone(),
@@ -290,7 +295,8 @@ impl Child<'_> {
         let parts = &self.spawner.parts;
         let mut catalogue = Catalogue::new(&parts.config.tools)
             .without_memory()
-            .with_skills(&parts.skills.offers());
+            .with_skills(&parts.skills.offers())
+            .with_languages(&parts.languages);
         if may_spawn {
             catalogue = catalogue.with_agents(&parts.types);
         } else {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::child::Child;
 use crate::Place;
 use crate::skills::Skills;
+use crate::throwaway::ThrowawayRunner;
 use podbay_agent::Interrupt;
 use podbay_agent::Ledger;
 use podbay_agent::ProjectContext;
@@ -61,6 +62,9 @@ pub(crate) struct SpawnerParts {
     pub(crate) probed: ProbeResult,
     pub(crate) foreign: Vec<ForeignTool>,
     pub(crate) servers: Option<Arc<Servers>>,
+    /// Languages of `sandbox_run`.
+    pub(crate) languages: Vec<&'static str>,
+    pub(crate) throwaway: Option<Arc<ThrowawayRunner>>,
     pub(crate) answers: Option<Answers>,
     /// Tools that rules deny as a whole.
     pub(crate) denied: BTreeSet<String>,

@@ -37,6 +37,7 @@ mod move_file;
 mod multi_edit;
 pub(super) mod network_diagnostics;
 mod read_file;
+pub(super) mod sandbox_run;
 pub(super) mod spawn_agent;
 mod start_background_process;
 mod stop_process;
@@ -101,6 +102,7 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         web_fetch::tool(),
         network_diagnostics::tool(),
         web_search::tool(),
+        sandbox_run::tool(options),
     ]
 }
 

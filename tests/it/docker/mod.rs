@@ -87,6 +87,7 @@ mod stopping;
 mod syscalls;
 mod task;
 mod test_box;
+mod throwaway;
 mod tls_engine;
 mod tool_box;
 mod traced;

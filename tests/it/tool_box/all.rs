@@ -79,6 +79,10 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
             "network_diagnostics",
             json!({"action": "ping", "target": "a.example"}),
         ),
+        (
+            "sandbox_run",
+            json!({"language": "python", "code": "print(6 * 7)"}),
+        ),
         ("more_tools", none()),
         (
             "spawn_agent",
@@ -330,6 +334,7 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         "web_fetch",
         "web_search",
         "network_diagnostics",
+        "sandbox_run",
         "more_tools",
         "spawn_agent",
         "use_skill",
@@ -884,6 +889,11 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
             "network_diagnostics",
             "NetworkDiagnostics",
             "action target timeout_seconds",
+        ),
+        (
+            "sandbox_run",
+            "execute_code",
+            "language code env files stdin cpus memory timeout network",
         ),
         (
             "spawn_agent",

@@ -26,6 +26,7 @@ use podbay::event::ToolCall;
 use podbay::policy;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
+use podbay::policy::SandboxRun;
 use podbay::policy::WebSearch;
 use podbay::tools;
 use podbay::tools::AgentAnswer;
@@ -42,6 +43,9 @@ use podbay::tools::Services;
 use podbay::tools::Skill;
 use podbay::tools::SpawnOrder;
 use podbay::tools::ToolSet;
+use podbay::wire::CommandEnded;
+use podbay::wire::End;
+use podbay::wire::Output;
 use podbay::wire::message::Stream;
 use serde_json::Value;
 use serde_json::json;
@@ -318,6 +322,19 @@ impl Services for Nothing {
         _cancel: &'a CancellationToken,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(std::future::ready(Ok(format!("found {}", search.query))))
+    }
+
+    fn run_apart<'a>(
+        &'a self,
+        run: SandboxRun,
+        mut on_chunk: OnChunk<'a>,
+        _cancel: &'a CancellationToken,
+    ) -> Later<'a, Output> {
+        on_chunk(Stream::Stderr, b"a warning\n");
+        on_chunk(Stream::Stdout, format!("ran {}\n", run.code).as_bytes());
+        Box::pin(std::future::ready(Output::Command(CommandEnded::plain(
+            End::Exited { code: 0 },
+        ))))
     }
 
     fn plan_install(&self, ecosystems: &[String]) -> Result<String, String> {

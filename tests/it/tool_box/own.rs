@@ -804,3 +804,93 @@ fn offline_or_without_an_engine_the_tools_for_that_are_not_there() {
         assert!(has(&offline, "bash"));
     }
 }
+
+fn code() -> Value {
+    json!({"language": "Python", "code": "print(1)", "timeout_seconds": 7, "memory_mb": 1})
+}
+
+/// Code in a sandbox of its own can change nothing here, so that only who wants to decide
+/// everything is asked.
+#[tokio::test]
+async fn code_in_a_sandbox_of_its_own_is_judged_by_the_mode() {
+    let with = |mode, rules: policy::Options| Hand::with(ToolSet::Full, mode, rules, Some("yes"));
+    let asked = |hand: &Hand| {
+        let asked = hand.asked.lock();
+        asked.expect("no test panics while it holds this").len()
+    };
+    for mode in [Mode::Auto, Mode::Ask] {
+        let hand = with(mode, policy::Options::default()).await;
+        let said = hand.ok("sandbox_run", code()).await;
+        assert!(
+            said.starts_with("ran print(1)\n[stderr]\na warning"),
+            "{said}"
+        );
+        assert!(asked(&hand) == 0 && hand.reached().is_empty());
+    }
+    let hand = with(Mode::Deny, policy::Options::default()).await;
+    let said = hand.fails("sandbox_run", code(), CallStatus::Denied).await;
+    assert!(said.contains("mode deny only allows reading"), "{said}");
+    let architect = policy::Options {
+        autonomy: Some(policy::Autonomy::Architect),
+        ..policy::Options::default()
+    };
+    for rules in [
+        architect,
+        policy::Options {
+            ask: vec!["sandbox_run".to_owned()],
+            ..policy::Options::default()
+        },
+    ] {
+        let hand = with(Mode::Ask, rules).await;
+        hand.fails("sandbox_run", code(), CallStatus::Denied).await;
+        assert_eq!(asked(&hand), 1);
+    }
+}
+
+#[tokio::test]
+async fn code_is_bounded_and_its_limits_are_those_of_the_settings_at_most() {
+    let hand = Hand::new().await;
+    for (field, value) in [
+        ("code", json!(" ")),
+        ("code", json!("x".repeat((256 << 10) + 1))),
+        ("stdin", json!("x".repeat((1 << 20) + 1))),
+        (
+            "files",
+            json!([{"path": "a", "content": "x".repeat((1 << 20) + 1)}]),
+        ),
+        ("files", json!([{"path": " ", "content": "x"}])),
+        ("cpus", json!(-1)),
+        ("memory_mb", json!(-1)),
+        ("language", json!("perl")),
+    ] {
+        let mut call = code();
+        call[field] = value;
+        hand.fails("sandbox_run", call, CallStatus::Invalid).await;
+    }
+    let mut greedy = code();
+    greedy["timeout_seconds"] = json!(100_000);
+    greedy["memory_mb"] = json!(1_000_000);
+    let said = hand.ok("sandbox_run", greedy).await;
+    for words in [
+        "timeout_seconds 100000 was taken as 600",
+        "memory_mb 1000000 was taken as 1024",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+/// A language without an image is not told to a model, and without any there is no tool.
+#[test]
+fn only_languages_that_are_here_are_told() {
+    let options = tools::Options {
+        set: ToolSet::Full,
+        ..tools::Options::default()
+    };
+    let words = |languages: &[&str]| {
+        let catalogue = Catalogue::new(&options).with_languages(languages);
+        let tool = catalogue.find("execute_code")?;
+        Some(tool.parameters["properties"]["language"]["enum"].clone())
+    };
+    assert_eq!(words(&["python", "bash"]), Some(json!(["python", "bash"])));
+    assert_eq!(words(&[]), None);
+}

@@ -10,4 +10,5 @@ mod names;
 mod outside;
 mod own_machine;
 mod session_install;
+mod throwaway;
 mod web;
