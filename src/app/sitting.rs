@@ -12,6 +12,7 @@ use super::Front;
 use super::Place;
 use super::PlanStart;
 use super::agents;
+use super::agents::SharedSibling;
 use super::agents::SpawnerParts;
 use super::bench::Bench;
 use super::bench::Ground;
@@ -431,6 +432,8 @@ pub(super) async fn sit_down(
             probed: probed.clone(),
             foreign: begun.tools.clone(),
             servers: begun.servers.clone(),
+            sandbox: sandbox.clone(),
+            sibling: SharedSibling::default(),
             languages,
             throwaway: throwaway.clone(),
             answers: answers.clone(),

@@ -806,6 +806,11 @@ impl Covering {
         }
     }
 
+    /// Returns the masks of the session's sandbox.
+    pub(super) async fn present(&self) -> Covers {
+        self.state.lock().await.covers.clone().unwrap_or_default()
+    }
+
     /// Returns the masked paths, and warnings about what cannot be masked.
     pub(super) async fn told(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state.lock().await;

@@ -439,7 +439,7 @@ impl Sandbox {
     }
 
     /// Returns whether it is a sandbox that others use as well.
-    async fn is_shared(&self) -> bool {
+    pub(super) async fn is_shared(&self) -> bool {
         let state = self.inner.state.lock().await;
         state.running.as_ref().is_some_and(|running| !running.owned)
     }

@@ -153,8 +153,18 @@ pub struct Spec {
     /// Nothing of the project can be written, nor of the session's git.
     read_only: bool,
     caches: Vec<CacheMount>,
-    /// It has nothing of the project.
-    apart: bool,
+    kind: Kind,
+}
+
+/// What a sandbox is to its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The session's own.
+    Session,
+    /// One beside it on the same files, none of which it can write.
+    Sibling,
+    /// One that has nothing of the project.
+    Throwaway,
 }
 
 impl Spec {
@@ -373,7 +383,7 @@ impl Spec {
             scratch: Scratch::in_memory(),
             read_only: false,
             caches: Vec::new(),
-            apart: false,
+            kind: Kind::Session,
         })
     }
 
@@ -401,18 +411,31 @@ impl Spec {
             mounted: Vec::new(),
             // All of it is in memory, within bounds of its own.
             disk: DiskLimits::default(),
-            apart: true,
+            kind: Kind::Throwaway,
             ..self
         }
     }
 
     pub(super) fn is_apart(&self) -> bool {
-        self.apart
+        self.kind == Kind::Throwaway
+    }
+
+    /// Returns the same for a sandbox beside the session's, in which nothing of the project can be
+    /// written. Its temporary files are its own.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            kind: Kind::Sibling,
+            ..self.reading_only(true)
+        }
     }
 
     /// Names it among containers.
     pub(super) fn kind(&self) -> &'static str {
-        if self.apart { "throwaway" } else { "workspace" }
+        match self.kind {
+            Kind::Session => "workspace",
+            Kind::Sibling => "sibling",
+            Kind::Throwaway => "throwaway",
+        }
     }
 
     /// Returns the same with the network that another sandbox has, and its gateway.
@@ -456,7 +479,7 @@ impl Spec {
     /// Returns the same for what an image has for its user: a name, and folders to write to.
     #[must_use]
     pub fn for_users(mut self, image: &ImageUsers) -> Self {
-        let (scratch, said) = if self.apart {
+        let (scratch, said) = if self.is_apart() {
             (Scratch::in_memory(), None)
         } else {
             Scratch::of(image)
@@ -503,7 +526,10 @@ impl Spec {
         if let Some(held) = &self.review {
             held.take_the_place_of_the_project(&mut container);
         }
-        self.scratch.mount(&mut container, self.review.as_ref());
+        // What a session takes from one sandbox to the next is no other's.
+        let carried = self.review.as_ref();
+        let carried = carried.filter(|_| self.kind == Kind::Session);
+        self.scratch.mount(&mut container, carried);
         if let (Some(names), Some(hosts)) = (&self.names, hosts) {
             // The list of hosts lies in the same volume.
             let volume = hosts.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -32,6 +32,9 @@ pub struct AgentType {
     pub tools: Vec<String>,
     /// Whether each call that may change something is denied.
     pub only_reads: bool,
+    /// Whether it works in a sandbox of its own, in which the project is read-only.
+    #[serde(default)]
+    pub own_sandbox: bool,
     /// Added to the prompt of all agents.
     pub prompt: String,
     /// Another model of the same server; `None`: the session's.

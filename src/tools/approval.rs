@@ -98,6 +98,12 @@ impl Pipeline {
             if let Some(gate) = gate {
                 policy.set_exec_gate(gate);
             }
+            policy.set_directory(
+                &self
+                    .here
+                    .lock()
+                    .expect("nothing panics while it holds this lock"),
+            );
             match caller {
                 Caller::Model => policy.judge(action),
                 Caller::User => policy.judge_by_hand(action),
@@ -322,10 +328,10 @@ impl Pipeline {
             _ => None,
         };
         if let Some(here) = here {
-            self.policy
+            *self
+                .here
                 .lock()
-                .expect("nothing panics while it holds this lock")
-                .set_directory(&here);
+                .expect("nothing panics while it holds this lock") = here;
         }
     }
 }

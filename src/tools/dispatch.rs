@@ -16,9 +16,11 @@ use podbay_sandbox as sandbox;
 use podbay_sandbox::Ended;
 use podbay_sandbox::Gateway;
 use podbay_sandbox::Sandbox;
+use podbay_sandbox::Sibling;
 use podbay_sandbox::Switched;
 use podbay_sandbox::link::Asks;
 use podbay_sandbox::link::Link;
+use podbay_sandbox::link::Nobody;
 use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::CallKind;
@@ -135,6 +137,37 @@ impl Workspace for Sandbox {
 
     fn tell_ended(&self, ended: Ended) -> Later<'_, String> {
         Box::pin(self.tell_ended(ended))
+    }
+}
+
+impl Workspace for Sibling {
+    fn call<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        Box::pin(self.call_asking(call, on_chunk, &Nobody, cancel, deadline))
+    }
+
+    fn call_asking<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        asks: &'a dyn Asks,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        Box::pin(self.call_asking(call, on_chunk, asks, cancel, deadline))
+    }
+
+    fn exec_gate(&self) -> Later<'_, ExecGate> {
+        Box::pin(self.exec_gate())
+    }
+
+    fn gateway(&self) -> Option<&Gateway> {
+        self.gateway()
     }
 }
 

@@ -76,6 +76,9 @@ pub struct Pipeline {
     /// Whether each call that may change something is denied.
     pub(super) only_reads: bool,
     pub(super) workspace: Arc<dyn Workspace>,
+    /// The working directory of commands, as far as it is known; shared by those who share the
+    /// sandbox.
+    pub(super) here: Arc<Mutex<BytesPath>>,
     pub(super) services: Arc<dyn Services>,
     pub(super) asker: Arc<dyn Asker>,
     pub(super) sink: Sink,
@@ -148,6 +151,7 @@ impl Pipeline {
             policy: Arc::new(Mutex::new(policy)),
             only_reads: false,
             workspace,
+            here: Arc::new(Mutex::new(".".into())),
             services,
             asker,
             sink: early_call::holding(sink),

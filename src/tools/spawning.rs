@@ -14,6 +14,7 @@ use super::FileChangeKind;
 use super::HookOptions;
 use super::Pipeline;
 use super::Services;
+use super::Workspace;
 use podbay_event::SessionId;
 use podbay_event::Sink;
 use podbay_policy::SpawnCall;
@@ -60,14 +61,16 @@ pub struct AgentParts {
     pub asker: Arc<dyn Asker>,
     pub sink: Sink,
     pub hooks: HookOptions,
+    /// A sandbox of its own; `None`: that of the agent above it.
+    pub workspace: Option<Arc<dyn Workspace>>,
     pub session: SessionId,
     /// Whether each call that may change something is denied.
     pub only_reads: bool,
 }
 
 impl Pipeline {
-    /// Returns the pipeline of an agent that a call of this one starts. It has the same policy, the
-    /// same sandbox and the same limits: a mode or an answer that changes here changes there.
+    /// Returns the pipeline of an agent that a call of this one starts. It has the same policy and
+    /// the same limits, and the same sandbox unless it has one of its own: a mode or an answer that changes here changes there.
     #[must_use]
     pub fn for_agent(&self, parts: AgentParts) -> Self {
         let policy = self
@@ -78,7 +81,10 @@ impl Pipeline {
         let made = Self::new(
             parts.catalogue,
             policy,
-            Arc::clone(&self.workspace),
+            parts
+                .workspace
+                .clone()
+                .unwrap_or_else(|| Arc::clone(&self.workspace)),
             parts.services,
             parts.asker,
             parts.sink,
@@ -93,6 +99,11 @@ impl Pipeline {
         };
         Self {
             policy: Arc::clone(&self.policy),
+            here: if parts.workspace.is_some() {
+                made.here.clone()
+            } else {
+                Arc::clone(&self.here)
+            },
             only_reads: self.only_reads || parts.only_reads,
             window: AtomicU64::new(self.window.load(Ordering::Relaxed)),
             images: AtomicBool::new(self.images.load(Ordering::Relaxed)),

@@ -74,6 +74,7 @@ const NAMES: &[(&str, &[&str])] = &[
         &[
             "sandbox/kept.rs",
             "sandbox/link/mod.rs",
+            "sandbox/sibling.rs",
             "tools/dispatch.rs",
         ],
     ),

@@ -35,6 +35,7 @@ use podbay_llm::Client;
 use podbay_llm::ProbeResult;
 use podbay_llm::Prompt;
 use podbay_sandbox as sandbox;
+use podbay_sandbox::Sibling;
 use podbay_session::Artifacts;
 use podbay_tools::AgentAnswer;
 use podbay_tools::AgentParts;
@@ -42,6 +43,7 @@ use podbay_tools::AgentScope;
 use podbay_tools::AgentType;
 use podbay_tools::Catalogue;
 use podbay_tools::SpawnOrder;
+use podbay_tools::Workspace;
 
 /// One agent, from its start to its answer.
 pub(super) struct Child<'a> {
@@ -75,9 +77,12 @@ impl Child<'_> {
                 let interrupt = Interrupt::under(cancel, self.spawner.parts.interrupt.haste());
                 let outcome = match self.model(interrupt.run()).await {
                     Ok((client, probed)) => {
-                        let mut made = self.make(&order, &recorder, client, &probed);
+                        let sibling = self.sibling().await;
+                        let workspace = sibling.clone().map(|own| own as Arc<dyn Workspace>);
+                        let mut made = self.make(&order, &recorder, workspace, client, &probed);
                         let outcome = self.work(&mut made, &order.wanted.task, &interrupt).await;
                         made.settle(interrupt.run()).await;
+                        self.leave(sibling).await;
                         outcome.map_err(Error::Sandbox)
                     }
                     Err(error) => Err(error),
@@ -214,6 +219,7 @@ impl Child<'_> {
         &self,
         order: &SpawnOrder<'_>,
         recorder: &Recorder,
+        workspace: Option<Arc<dyn Workspace>>,
         client: Client,
         probed: &ProbeResult,
     ) -> Agent {
@@ -274,6 +280,7 @@ impl Child<'_> {
             }),
             sink: recorder.sink(),
             hooks: parts.hooks.clone(),
+            workspace,
             session: recorder.session().clone(),
             only_reads: self.scope.only_reads,
         });
@@ -288,6 +295,30 @@ impl Child<'_> {
             recorder.sink(),
         )
         .for_another(&parts.ledger)
+    }
+
+    /// Returns the sandbox that it works in, where that is not the one of the agent above it: the
+    /// one that all share who only read, or its own.
+    async fn sibling(&self) -> Option<Arc<Sibling>> {
+        let parts = &self.spawner.parts;
+        if self.scope.only_reads {
+            return parts.sibling.join(&parts.sandbox).await;
+        }
+        let own = parts.sandbox.sibling().filter(|_| self.kind.own_sandbox);
+        let own = own.map(Arc::new);
+        if let Some(own) = &own {
+            // While the model reads its task.
+            own.begin_soon();
+        }
+        own
+    }
+
+    async fn leave(&self, sibling: Option<Arc<Sibling>>) {
+        match sibling {
+            Some(_) if self.scope.only_reads => self.spawner.parts.sibling.leave().await,
+            Some(own) => own.close().await,
+            None => {}
+        }
     }
 
     /// Returns the tools that it may use, at most.

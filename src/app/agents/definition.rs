@@ -110,6 +110,7 @@ pub(super) fn parse(
         turns,
         tools,
         only_reads,
+        own_sandbox: false,
         model,
     })
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::SharedSibling;
 use super::child::Child;
 use crate::Place;
 use crate::skills::Skills;
@@ -24,6 +25,7 @@ use podbay_event::Usage;
 use podbay_llm::Client;
 use podbay_llm::ProbeResult;
 use podbay_mcp::Servers;
+use podbay_sandbox::Sandbox;
 use podbay_tools::AgentAnswer;
 use podbay_tools::AgentScope;
 use podbay_tools::AgentType;
@@ -62,6 +64,9 @@ pub(crate) struct SpawnerParts {
     pub(crate) probed: ProbeResult,
     pub(crate) foreign: Vec<ForeignTool>,
     pub(crate) servers: Option<Arc<Servers>>,
+    pub(crate) sandbox: Sandbox,
+    /// For the agents that only read.
+    pub(crate) sibling: SharedSibling,
     /// Languages of `sandbox_run`.
     pub(crate) languages: Vec<&'static str>,
     pub(crate) throwaway: Option<Arc<ThrowawayRunner>>,

@@ -679,3 +679,118 @@ fn in_plan_mode_an_agent_changes_nothing_either() {
     assert_eq!(of(&events, "agent_finished")[0]["status"], "completed");
     office.env.assert_no_container();
 }
+
+/// The ids of the sandboxes of this project whose names begin so, while they run.
+fn sandboxes(env: &TestBox, kind: &str) -> Vec<String> {
+    let project = format!("label=dev.podbay.project={}", env.key());
+    let name = format!("name=podbay-{kind}-");
+    let listed = docker(&["ps", "--quiet", "--filter", &project, "--filter", &name]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+/// Makes a file in the project by a program in a container, and returns what that said.
+fn touch(container: &str, name: &str) -> String {
+    let file = format!("/workspace/{name}");
+    let done = Command::new("docker")
+        .args(["exec", container, "touch", &file])
+        .output()
+        .expect("docker");
+    String::from_utf8_lossy(&done.stderr).into_owned()
+}
+
+/// Two that only read, whose answers take some seconds.
+fn two_readers() -> Running {
+    let every = std::time::Duration::from_millis(250);
+    let long = "found it ".repeat(4);
+    ScriptedModel::new()
+        .slots(2, Some(0))
+        .calls_many(["explore", "review"].map(|agent| ("spawn_agent", spawn(agent, "look"))))
+        .drips(&long, 1, every)
+        .drips(&long, 1, every)
+        .says("Done.")
+        .start_blocking()
+}
+
+/// The kernel holds what their lists of tools promise; the session's own sandbox can write.
+#[test]
+fn agents_that_only_read_share_a_sandbox_that_cannot_write() {
+    for changes in ["live", "review"] {
+        let Some(office) = Office::new() else { return };
+        let model = two_readers();
+        let changes = ["--changes", changes, "--output", "jsonl"];
+        let started = start(&mut office.run(&model, &changes));
+        assert!(until(|| model.requests().len() == 3));
+        assert!(until(|| !sandboxes(&office.env, "sibling").is_empty()));
+        let siblings = sandboxes(&office.env, "sibling");
+        assert_eq!(siblings.len(), 1, "{siblings:?}");
+        let mut said = String::new();
+        // One that is listed may just be starting.
+        assert!(
+            until(|| {
+                said = touch(&siblings[0], "made");
+                said.contains("Read-only file system")
+            }),
+            "{said}"
+        );
+        assert_eq!(touch(&office.env.container(), "twin"), "");
+        let events = lines(&started.wait().expect(0));
+        assert_eq!(of(&events, "agent_finished").len(), 2);
+        assert!(!office.has("made"));
+        office.env.assert_no_container();
+    }
+}
+
+#[test]
+fn a_verifier_works_on_the_present_state_in_a_sandbox_of_its_own() {
+    for changes in ["live", "review"] {
+        let Some(office) = Office::new() else { return };
+        let bash = |command: &str| json!({ "command": command });
+        let tries = "pwd; cat made.txt; ls /tmp; echo x > made.txt; rm -f a.txt; git init -q . ; touch /tmp/its && echo wrote";
+        let model = ScriptedModel::new()
+            .calls(
+                "write_file",
+                json!({"path": "made.txt", "content": "new\n"}),
+            )
+            .calls("bash", bash("mkdir sub && cd sub && touch /tmp/mine"))
+            .calls("spawn_agent", spawn("verify", "check"))
+            .calls("bash", bash(tries))
+            .says("`cat made.txt` prints new.\nVERDICT: PASS")
+            .calls(
+                "bash",
+                bash("pwd; ls /tmp; cat ../made.txt ../a.txt; ls -a .."),
+            )
+            .says("Done.")
+            .start_blocking();
+        let events = office.events(&model, &["--changes", changes], 0);
+        let its = result(&model, 4);
+        assert!(its.starts_with("/workspace\nnew\n"), "{its}");
+        assert!(its.matches("Read-only file system").count() >= 2, "{its}");
+        assert!(its.contains("wrote") && !its.contains("mine"), "{its}");
+        // The agent above it reads the verdict, and finds all as it was.
+        let told = result(&model, 5);
+        assert!(
+            told.contains("PASS") && told.contains("prints new"),
+            "{told}"
+        );
+        let after = result(&model, 6);
+        assert!(after.starts_with("/workspace/sub\n"), "{after}");
+        for words in ["mine", "new", "here it is"] {
+            assert!(after.contains(words), "{words}: {after}");
+        }
+        assert!(!after.contains("its") && !after.contains(".git"), "{after}");
+        let report = events.last().expect("a report");
+        assert_eq!(report["agents"][0]["verdict"], "pass");
+        office.env.assert_no_container();
+    }
+}
+
+#[test]
+fn a_killed_controller_leaves_no_sandbox_of_an_agent() {
+    let Some(office) = Office::new() else { return };
+    let model = two_readers();
+    let started = start(&mut office.run(&model, &[]));
+    assert!(until(|| !sandboxes(&office.env, "sibling").is_empty()));
+    started.signal(Signal::SIGKILL);
+    assert_eq!(started.wait().code, 128 + 9);
+    office.env.assert_no_container();
+}

@@ -153,7 +153,7 @@ impl TestBox {
 
 /// Returns whether the container of this name is one in which commands run.
 fn runs_commands(name: &str) -> bool {
-    !["podbay-keeper-", "podbay-gateway-"]
+    !["podbay-keeper-", "podbay-gateway-", "podbay-sibling-"]
         .iter()
         .any(|beside| name.starts_with(beside))
 }
