@@ -162,7 +162,7 @@ pub(super) enum HostEffect {
 
 /// Tools of host calls: they name neither a path nor a command. `read_file`, which also reads
 /// artifacts, is a tool of the sandbox.
-pub const HOST_TOOLS: [&str; 12] = [
+pub const HOST_TOOLS: [&str; 13] = [
     "think",
     "task_list",
     "ask_user",

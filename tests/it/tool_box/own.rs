@@ -666,7 +666,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
     assert_eq!(sorted(names(ToolSet::Small)), sorted(small.to_vec()));
     assert_eq!(sorted(names(ToolSet::Standard)), sorted(standard));
     assert!(
-        names(ToolSet::Full).len() == 44,
+        names(ToolSet::Full).len() == 45,
         "{:?}",
         names(ToolSet::Full)
     );
