@@ -30,6 +30,10 @@ pub enum Capability {
     UseHostServer {
         server: String,
     },
+    /// A call of an MCP server elsewhere, which gets a key of the user.
+    UseServerWithKey {
+        server: String,
+    },
     /// A file whose name is protected.
     ProtectedName {
         name: String,
@@ -86,6 +90,9 @@ impl Capability {
             Self::ChangeOutsideSandbox => "change something outside of the sandbox".to_owned(),
             Self::UseHostServer { server } => {
                 format!("have the MCP server `{server}` do it on your machine")
+            }
+            Self::UseServerWithKey { server } => {
+                format!("have the MCP server `{server}` do it with your key")
             }
             Self::ProtectedName { name } => format!("touch the protected file {name}"),
             Self::BlockedCommand { reason } => format!("run a blocked command ({reason})"),

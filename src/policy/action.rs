@@ -52,6 +52,12 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
                 let server = call.server().to_owned();
                 needed.add(Capability::UseHostServer { server });
             }
+            if let HostCall::Foreign(call) = call
+                && call.with_key
+            {
+                let server = call.server().to_owned();
+                needed.add(Capability::UseServerWithKey { server });
+            }
             if facts.effect == HostEffect::Host {
                 needed.add(Capability::ChangeOutsideSandbox);
             }

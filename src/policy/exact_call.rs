@@ -110,6 +110,7 @@ impl ExactCall {
             // An answer about a server in the sandbox is none about one that was moved to the host.
             with: std::iter::once(arguments)
                 .chain(call.on_host.then(|| "on the host".to_owned()))
+                .chain(call.with_key.then(|| "with your key".to_owned()))
                 .collect(),
         })
     }
@@ -185,16 +186,18 @@ mod tests {
 
     #[test]
     fn an_answer_about_a_server_in_the_sandbox_is_none_about_one_on_the_host() {
-        let call = |on_host| {
+        let call = |on_host, with_key| {
             let call = ForeignCall {
                 name: "mcp__git__log".to_owned(),
                 arguments: Map::new(),
                 on_host,
+                with_key,
             };
             ExactCall::of(&Action::Host(HostCall::Foreign(call)), "").expect("it is known")
         };
-        assert_eq!(call(false), call(false));
-        assert_ne!(call(false), call(true));
-        assert_eq!(call(true).words(), "mcp__git__log ({}, on the host)");
+        assert_eq!(call(false, false), call(false, false));
+        assert_ne!(call(false, false), call(true, false));
+        assert_ne!(call(false, false), call(false, true));
+        assert_eq!(call(true, false).words(), "mcp__git__log ({}, on the host)");
     }
 }

@@ -79,6 +79,8 @@ pub struct ForeignCall {
     pub arguments: Map<String, Value>,
     /// Whether the server runs on the user's machine, outside of the sandbox.
     pub on_host: bool,
+    /// Whether the server is elsewhere, and is sent a key of the user that no command has.
+    pub with_key: bool,
 }
 
 impl ForeignCall {
@@ -156,7 +158,7 @@ pub(super) enum HostEffect {
     Sandbox,
     /// Whatever the calls of an agent change, each of which is judged by itself.
     Agent,
-    /// Whatever a command or a server changes on the user's machine.
+    /// Whatever a command or a server changes on the user's machine, or with the user's key.
     Host,
 }
 
@@ -200,7 +202,9 @@ impl HostCall {
             Self::RunApart(_) => ("sandbox_run", HostEffect::Apart, &[CallNeed::RunInSandbox]),
             Self::Hook(_) => (HOOK, HostEffect::Host, &[CallNeed::Command]),
             Self::Spawn(_) => ("spawn_agent", HostEffect::Agent, &[CallNeed::SpawnAgent]),
-            Self::Foreign(call) if call.on_host => (&call.name, HostEffect::Host, &[]),
+            Self::Foreign(call) if call.on_host || call.with_key => {
+                (&call.name, HostEffect::Host, &[])
+            }
             Self::Foreign(call) => (&call.name, HostEffect::Sandbox, &[CallNeed::RunInSandbox]),
         };
         HostFacts {

@@ -725,7 +725,7 @@ fn remedy(capability: &Capability) -> &'static str {
             "; leave it to the user, and say in your answer what should be run"
         }
         Capability::Network { .. } => "; work with what is in the project, and say what is missing",
-        Capability::UseHostServer { .. } => {
+        Capability::UseHostServer { .. } | Capability::UseServerWithKey { .. } => {
             "; the user allows a tool of it with `--allow TOOL` or in `policy.allow`"
         }
         Capability::ProtectedName { .. } => "; leave that file alone, and say what should be in it",

@@ -27,6 +27,8 @@ pub struct ForeignTool {
     pub parameters: Value,
     /// Whether its server runs on the user's machine.
     pub on_host: bool,
+    /// Whether its server is elsewhere, and gets a key of the user.
+    pub with_key: bool,
 }
 
 /// The tools of all servers of a session.
@@ -135,6 +137,7 @@ impl ForeignTools {
                 name: tool.name.clone(),
                 arguments,
                 on_host: tool.on_host,
+                with_key: tool.with_key,
             })),
             notes,
         })

@@ -163,6 +163,9 @@ impl NamedServers {
             on_host: servers
                 .options(&tool.server)
                 .is_some_and(ServerOptions::is_on_host),
+            with_key: servers
+                .options(&tool.server)
+                .is_some_and(ServerOptions::has_keys),
         });
         let tools = tools.collect();
         servers.offer(offered);

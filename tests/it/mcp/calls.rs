@@ -1,5 +1,6 @@
 //! A server's tools in a session: the same way as our own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use podbay::event::Answer;
@@ -36,6 +37,7 @@ fn foreign(session: &Session) -> Vec<ForeignTool> {
         description: tool.description.clone(),
         parameters: tool.parameters.clone(),
         on_host: session.is_on_host,
+        with_key: session.has_keys,
     });
     tools.collect()
 }
@@ -43,7 +45,7 @@ fn foreign(session: &Session) -> Vec<ForeignTool> {
 async fn desk(model: ScriptedModel, session: &Session, wishes: Wishes) -> Desk {
     let wishes = Wishes {
         foreign: foreign(session),
-        servers: Some(std::sync::Arc::clone(&session.servers)),
+        servers: Some(Arc::clone(&session.servers)),
         ..wishes
     };
     Desk::new(model.start().await, wishes).await
@@ -185,7 +187,7 @@ async fn each_mode_and_each_rule_holds_for_a_tool_of_a_server() {
     }
 }
 
-async fn on_host(script: &std::sync::Arc<Fake>) -> Session {
+async fn on_host(script: &Arc<Fake>) -> Session {
     let options = ServerOptions {
         command: "fake".to_owned(),
         place: ServerPlace::Host,
@@ -194,8 +196,7 @@ async fn on_host(script: &std::sync::Arc<Fake>) -> Session {
     Session::begin_with(script, options).await
 }
 
-#[tokio::test]
-async fn a_tool_of_a_server_on_the_host_is_outside_of_the_sandbox_for_each_mode() {
+async fn is_outside_of_the_sandbox<F: Future<Output = Session>>(begin: impl Fn(&Arc<Fake>) -> F) {
     let cases: [(Mode, &str, Decision); 5] = [
         (Mode::Auto, "", Decision::Deny),
         (Mode::Auto, "mcp__x__echo", Decision::Allow),
@@ -206,7 +207,7 @@ async fn a_tool_of_a_server_on_the_host_is_outside_of_the_sandbox_for_each_mode(
     ];
     for (mode, allow, expected) in cases {
         let fake = on_call(|_, request| says(request, "called"));
-        let session = on_host(&fake).await;
+        let session = begin(&fake).await;
         let wishes = Wishes {
             mode,
             alone: true,
@@ -233,6 +234,29 @@ async fn a_tool_of_a_server_on_the_host_is_outside_of_the_sandbox_for_each_mode(
         let was_called = fake.methods().contains(&"tools/call".to_owned());
         assert_eq!(was_called, expected == Decision::Allow, "{mode:?} {allow}");
     }
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_on_the_host_is_outside_of_the_sandbox_for_each_mode() {
+    is_outside_of_the_sandbox(|fake| {
+        let fake = Arc::clone(fake);
+        async move { on_host(&fake).await }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_that_gets_a_key_is_outside_of_the_sandbox_for_each_mode() {
+    is_outside_of_the_sandbox(|fake| {
+        let fake = Arc::clone(fake);
+        async move {
+            Session {
+                has_keys: true,
+                ..Session::begin(&fake, 60).await
+            }
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

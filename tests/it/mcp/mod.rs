@@ -171,6 +171,8 @@ pub(crate) struct Session {
     pub(crate) tools: Vec<ToolDefinition>,
     /// Whether the settings run the server on the host; here it runs in this process.
     pub(crate) is_on_host: bool,
+    /// Whether a key of the user goes to it.
+    pub(crate) has_keys: bool,
 }
 
 impl Session {
@@ -184,7 +186,7 @@ impl Session {
     }
 
     pub(crate) async fn begin_with(fake: &Arc<Fake>, options: ServerOptions) -> Self {
-        let is_on_host = options.is_on_host();
+        let (is_on_host, has_keys) = (options.is_on_host(), options.has_keys());
         let named = [("x".to_owned(), options, Source::Settings)];
         let opener: Arc<dyn Opener> = Arc::clone(fake) as Arc<dyn Opener>;
         let servers = Arc::new(Servers::new(&named, Duration::from_secs(60), opener));
@@ -194,6 +196,7 @@ impl Session {
             servers,
             tools,
             is_on_host,
+            has_keys,
         }
     }
 

@@ -103,7 +103,15 @@ fn a_server_over_https_is_called_through_the_gateway_and_the_sandbox_does_not_se
         .calls("bash", json!({"command": look}))
         .says("Done.")
         .start_blocking();
-    let words = ["--config", &config, "--allow-host", &rule, "work"];
+    let words = [
+        "--config",
+        &config,
+        "--allow-host",
+        &rule,
+        "--allow",
+        "mcp__w__echo",
+        "work",
+    ];
     let mut command = env.task(&model, &words);
     let done = run(command
         .env("MINE", "sesame")
@@ -123,6 +131,21 @@ fn a_server_over_https_is_called_through_the_gateway_and_the_sandbox_does_not_se
     }
     let log = run(&mut env.here(&["logs", "--network"])).expect(0).text();
     assert!(log.contains("(mcp w) was allowed by"), "{log}");
+    // With the user's key it acts outside of the sandbox: without a rule, nobody there lets it.
+    let model = ScriptedModel::new()
+        .calls("mcp__w__echo", json!({"text": "hello"}))
+        .says("Done.")
+        .start_blocking();
+    let without = ["--config", &config, "--allow-host", &rule, "work"];
+    let mut command = env.task(&model, &without);
+    run(command
+        .env("MINE", "sesame")
+        .env("SSL_CERT_FILE", &authority));
+    let denied = result(&model, 1);
+    assert!(
+        denied.contains("does not allow to change something outside of the sandbox"),
+        "{denied}"
+    );
     // Who is not who the address says gets nothing.
     let n_before = server.requests().len();
     let model = ScriptedModel::new().says("Done.").start_blocking();
