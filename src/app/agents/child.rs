@@ -328,6 +328,11 @@ impl Child<'_> {
             .without_memory()
             .with_skills(&parts.skills.offers())
             .with_languages(&parts.languages);
+        // The user's search engine serves the agent that they talk to.
+        catalogue = catalogue.without_search();
+        if parts.config.offline {
+            catalogue = catalogue.offline();
+        }
         if may_spawn {
             catalogue = catalogue.with_agents(&parts.types);
         } else {

@@ -794,3 +794,29 @@ fn a_killed_controller_leaves_no_sandbox_of_an_agent() {
     assert_eq!(started.wait().code, 128 + 9);
     office.env.assert_no_container();
 }
+
+/// Offline holds for agents too; what else the full set has they are told of.
+#[test]
+fn an_agent_of_an_offline_session_is_told_of_no_tool_for_a_network() {
+    let Some(office) = Office::new() else { return };
+    for offline in [false, true] {
+        let model = ScriptedModel::new()
+            .calls("spawn_agent", spawn("general-purpose", "look"))
+            .says("Nothing.")
+            .says("Done.")
+            .start_blocking();
+        let config = office.config(&format!("offline = {offline}\n"));
+        let set = ["--tools", "full", "--config", &config];
+        office.events(&model, &set, 0);
+        let its = tools(&model, 1);
+        let has = |name: &str| its.iter().any(|tool| tool == name);
+        assert!(
+            has("bash") && has("sandbox_run") && !has("web_search"),
+            "{its:?}"
+        );
+        for tool in ["web_fetch", "network_diagnostics", "install_dependencies"] {
+            assert_eq!(has(tool), !offline, "{tool}: {its:?}");
+        }
+    }
+    office.env.assert_no_container();
+}
