@@ -232,3 +232,40 @@ fn what_a_session_has_learnt_counts_once_the_user_keeps_it() {
     );
     env.assert_no_container();
 }
+
+/// In a chat too, at its end; `/memory` shows and keeps what an earlier one proposed.
+#[test]
+fn a_chat_proposes_at_its_end_and_a_later_one_keeps() {
+    let Some(env) = TestBox::new() else { return };
+    let user = env.beside("learn.toml");
+    std::fs::write(&user, "memory.learn = true\n").expect("written");
+    let user = user.display().to_string();
+    let answer = r#"[{"name": "tests", "kind": "feedback", "description": "How tests run", "content": "Run make check."}]"#;
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "true"}))
+        .says("Seen.")
+        .says(answer)
+        .says("No more.")
+        .start_blocking();
+    let more = ["--mode", "auto", "--config", &user];
+    let mut talk = Talk::begin(&env, &env.project(), &model, &more);
+    talk.sees("> ");
+    talk.types("look\n");
+    talk.sees("Seen.");
+    talk.leaves();
+    assert_eq!(model.requests().len(), 3);
+    let mut talk = Talk::begin(&env, &env.project(), &model, &more);
+    talk.sees("> ");
+    talk.types("/memory\n");
+    talk.sees("proposed/tests (feedback, 20");
+    talk.types("/memory show proposed/tests\n");
+    talk.sees("Run make check.");
+    talk.types("/memory keep tests\n");
+    talk.sees("tests is kept; later sessions are shown it.");
+    talk.types("/memory keep tests\n");
+    talk.sees("no note `tests` is proposed");
+    talk.leaves();
+    // No tool was used, so that there is nothing to ask about.
+    assert_eq!(model.requests().len(), 3);
+    env.assert_no_container();
+}
