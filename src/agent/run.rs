@@ -190,6 +190,11 @@ impl Agent {
         self.note(text);
     }
 
+    /// Returns how many messages of the user begin a turn of this conversation.
+    pub fn n_turns(&self) -> usize {
+        self.conversation.history().n_turns()
+    }
+
     /// Works on one task until the model answers, a limit is reached or the user stops it. Never
     /// panics, never loses what was done.
     #[boxed]

@@ -72,11 +72,24 @@ impl Chat {
 /// Returns the paths that a message names, each once.
 fn named(message: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
-    for word in message.split_whitespace() {
-        let Some(path) = word.trim_start_matches('(').strip_prefix('@') else {
+    for (at, _) in message.match_indices('@') {
+        let is_begun = message[..at]
+            .chars()
+            .next_back()
+            .is_none_or(|c| c.is_whitespace() || c == '(');
+        if !is_begun {
             continue;
-        };
-        let path = path.trim_end_matches([',', ';', ':', ')', '?', '!', '.']);
+        }
+        let rest = &message[at + 1..];
+        // A name with blanks stands between quotation marks.
+        let quoted = rest
+            .strip_prefix('"')
+            .and_then(|rest| rest.split_once('"'))
+            .map(|(path, _)| path);
+        let path = quoted.unwrap_or_else(|| {
+            let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+            word.trim_end_matches([',', ';', ':', ')', '?', '!', '.'])
+        });
         let suffix = path.rsplit_once('.').map_or("", |(_, suffix)| suffix);
         let is_image = IMAGES.contains(&suffix.to_ascii_lowercase().as_str());
         if !path.is_empty() && !is_image && !paths.iter().any(|known| known == path) {
@@ -97,6 +110,7 @@ mod tests {
             named("see @src/a.py, (@b.md) and @src/a.py; me@c.org @shot.PNG @"),
             ["src/a.py", "b.md"]
         );
+        assert_eq!(named("see @\"a b.txt\", please"), ["a b.txt"]);
         assert_eq!(named(&"@a @b ".repeat(40)), ["a", "b"]);
     }
 }

@@ -442,6 +442,11 @@ impl Chat {
         }
     }
 
+    /// Returns how many of the user's messages could be rewound.
+    pub fn n_turns(&self) -> usize {
+        self.seat.agent.n_turns()
+    }
+
     /// Returns the project's files, for completion.
     #[boxed]
     pub async fn files(&self, interrupt: &Interrupt) -> Vec<String> {

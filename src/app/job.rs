@@ -28,8 +28,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long a job may take to end once it was told to, beyond its own time for that.
 const STOPPING: Duration = Duration::from_secs(30);
 
-const NO_SANDBOX: &str =
-    "a detached command stays in the sandbox of `podbay up`, and none of these settings is up";
+const NO_SANDBOX: &str = "a detached command stays in the sandbox of `podbay up`, and there is none that fits: none is up, or it was made with other settings, or what it masks has changed";
 
 /// Makes the record of a job that another process is to hold.
 pub fn begin_job(state: &State, project: &Path, command: &str) -> Result<JobRecord, Error> {
@@ -88,7 +87,7 @@ async fn run(
         shell.close().await;
         return Err(Error::usage(
             NO_SANDBOX,
-            "`podbay up --no-model` starts one",
+            "`podbay down`, then `podbay up --no-model`, starts one that fits; `podbay status` shows what is up",
         ));
     }
     shell.input().close();

@@ -33,7 +33,10 @@ use podbay_app::Undo;
 use podbay_app::exit_code;
 use podbay_config::Origin;
 use podbay_event::CallStatus;
+use podbay_event::Event;
+use podbay_event::Kind;
 use podbay_event::MessageQueue;
+use podbay_event::RunStatus;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
 use podbay_ui::Typed;
@@ -169,6 +172,11 @@ pub(super) async fn begin_with(
         if let Some(resume) = &place.resume {
             tui.past(app::past_events(&setup.state, resume, &place.project));
         }
+    } else if let Some(resume) = &place.resume
+        && face.editor().is_some()
+    {
+        let events = app::past_events(&setup.state, resume, &place.project);
+        super::say(&last_words(&events));
     }
     let mut talk = Talk {
         wishes,
@@ -224,6 +232,8 @@ pub(super) async fn begin_with(
             Next::Message => (exit_code::DONE, None, None),
         };
         let code = signals.exit_code(code);
+        // What is opened next is as careful as this was.
+        place.mode = chat.mode();
         let ended = chat.close(code, lost.as_ref(), interrupt.run()).await;
         let words = came_words(ended.came.as_ref())
             + &may_run(&ended.may_run, true)
@@ -426,7 +436,7 @@ impl Talk {
         &mut self,
         message: &str,
         chat: &mut Chat,
-        face: &Face,
+        face: &mut Face,
         interrupt: &Interrupt,
     ) -> Next {
         self.last = Some(message.to_owned());
@@ -443,6 +453,9 @@ impl Talk {
         match face.tui() {
             Some(tui) => show_branch(chat, tui),
             None => drop(writeln!(io::stdout())),
+        }
+        if said.status == RunStatus::Interrupted {
+            face.return_queued();
         }
         let next = self.ended(said, message, chat, face, interrupt).await;
         tell(face, &plan::waits(chat).unwrap_or_default());
@@ -666,6 +679,26 @@ fn mode(chat: &mut Chat, word: Option<&str>, wishes: &Wishes) -> Option<String> 
     chat.set_mode(mode);
     wishes.is_away.store(false, Ordering::Relaxed);
     None
+}
+
+/// Returns the last message of a session and the answer to it, as a chat in lines begins with them.
+fn last_words(events: &[Event]) -> String {
+    let last =
+        |of: fn(&Kind) -> Option<&str>| events.iter().rev().find_map(|event| of(&event.kind));
+    let said = last(|kind| match kind {
+        Kind::UserMessage { text, .. } => Some(text),
+        _ => None,
+    });
+    let answered = last(|kind| match kind {
+        Kind::AssistantMessage { text, .. } if !text.trim().is_empty() => Some(text),
+        _ => None,
+    });
+    let shown = |mark: &str, words: Option<&str>| {
+        words.map_or_else(String::new, |words| {
+            format!("{mark}{}\n", text::clean(words.trim()))
+        })
+    };
+    shown("> ", said) + &shown("", answered)
 }
 
 /// Says how full the model's window is.

@@ -16,10 +16,14 @@ use podbay_config as config;
 use podbay_event::SessionId;
 use podbay_ui::Paint;
 use podbay_ui::text;
+use podbay_ui::tui::CANCELLED;
 use podbay_ui::tui::Facts;
+use podbay_ui::tui::Tui;
 
 /// Sessions that are listed.
 const MOST_SESSIONS: usize = 15;
+/// Sessions to pick from.
+const MOST_PICKED: usize = 9;
 
 /// What became of a command.
 pub(super) enum Did {
@@ -121,8 +125,13 @@ pub(super) async fn other(
             None => Ok("There is no message to send again.".to_owned()),
         },
         "rewind" => match rest {
+            "" if chat.n_turns() == 0 => Ok("There is no message to rewind.".to_owned()),
             "" => return Did::Other(Other::Rewind(1)),
-            number => match number.parse() {
+            number => match number.parse::<u32>() {
+                // Refused before the session ends: its sandbox stays.
+                Ok(n @ 1..) if n as usize > chat.n_turns() => {
+                    Ok(format!("There are {} messages to rewind.", chat.n_turns()))
+                }
                 Ok(n @ 1..) => return Did::Other(Other::Rewind(n)),
                 _ => Ok("/rewind takes how many of your messages, a number from 1.".to_owned()),
             },
@@ -133,8 +142,18 @@ pub(super) async fn other(
             chat.model()
         )),
         "session" | "resume" => match sessions(rest, chat, setup) {
-            Ok(Some(id)) => return Did::Other(Other::Resume(id)),
-            Ok(None) => list(chat, setup),
+            Ok(Some(id)) => match another(&id, chat, setup) {
+                Ok(()) => return Did::Other(Other::Resume(id)),
+                Err(error) => Err(error),
+            },
+            Ok(None) => match face.tui().filter(|_| name == "resume") {
+                Some(tui) => match pick(tui, chat, setup).await {
+                    Ok(Some(id)) => return Did::Other(Other::Resume(id)),
+                    Ok(None) => return Did::Said,
+                    Err(error) => Err(error),
+                },
+                None => list(chat, setup),
+            },
             Err(said) => said,
         },
         "rename" if rest.is_empty() => Ok("Say the name behind /rename.".to_owned()),
@@ -250,6 +269,45 @@ fn sessions(
             "Say which one: its id, the beginning of one, or its name.".to_owned(),
         )),
     }
+}
+
+/// Refuses a session that cannot be continued here, before this one ends.
+fn another(id: &str, chat: &Chat, setup: &Setup) -> Result<(), app::Error> {
+    let (id, project) = app::session_project(&setup.state, id)?;
+    app::check_project(&id, &project, chat.project())
+}
+
+/// Has the user pick a session of this project; `None`: none, which is said.
+async fn pick(tui: &Tui, chat: &Chat, setup: &Setup) -> Result<Option<String>, app::Error> {
+    let listed = app::list_sessions(&setup.state, MOST_SESSIONS)?;
+    let here = chat.project().canonicalize().unwrap_or_default();
+    let others: Vec<_> = listed
+        .sessions
+        .iter()
+        .filter(|summary| summary.session != *chat.session())
+        .filter(|summary| std::path::Path::new(&summary.project) == here)
+        .take(MOST_PICKED)
+        .collect();
+    if others.is_empty() {
+        tui.say("There is no other session to pick; /resume ID continues one of this project.");
+        return Ok(None);
+    }
+    let lines: Vec<String> = others
+        .iter()
+        .map(|summary| text::line(&app::session_line(summary, &app::local_time())))
+        .collect();
+    let Some(picked) = tui.pick("Which session continues?", &lines).await else {
+        return Ok(None);
+    };
+    let at = lines.iter().position(|line| *line == picked);
+    let id = match at.and_then(|at| others.get(at)) {
+        Some(summary) => summary.session.to_string(),
+        None if picked == CANCELLED => return Ok(None),
+        // An id in the user's own words.
+        None => picked,
+    };
+    another(&id, chat, setup)?;
+    Ok(Some(id))
 }
 
 fn list(chat: &Chat, setup: &Setup) -> Result<String, app::Error> {

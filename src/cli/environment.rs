@@ -35,6 +35,15 @@ fn ready(flags: &PlaceFlags, asks: bool, shown: OutputFormat) -> Result<Ready, a
     let mut overrides = Vec::new();
     flags::place(flags, &mut overrides)?;
     let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
+    ready_with(&setup, flags, asks, shown)
+}
+
+fn ready_with(
+    setup: &Setup,
+    flags: &PlaceFlags,
+    asks: bool,
+    shown: OutputFormat,
+) -> Result<Ready, app::Error> {
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(shown);
@@ -64,7 +73,11 @@ pub(super) async fn up(args: UpArgs) -> Result<u8, app::Error> {
 }
 
 pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
-    let ready = ready(&flags, false, OutputFormat::Text)?;
+    let mut overrides = Vec::new();
+    flags::place(&flags, &mut overrides)?;
+    // Without the project's settings: a command in the sandbox may have broken them.
+    let setup = Setup::new(&flags.config, overrides)?;
+    let ready = ready_with(&setup, &flags, false, OutputFormat::Text)?;
     let ended = app::down(&ready.place, &ready.front).await?;
     ready.terminal.finish();
     let words = if ended.is_empty() {

@@ -224,6 +224,7 @@ impl Face {
                     terminal: terminal.clone(),
                     turn: tokio::sync::Mutex::new(()),
                     wishes: Arc::clone(wishes),
+                    stops: Some(interrupt.clone()),
                 };
                 terminal.front(interrupt, Arc::new(person))
             }
@@ -258,6 +259,26 @@ impl Face {
         match self {
             Self::Lines { queue, .. } => queue,
             Self::Full(full) => &full.queue,
+        }
+    }
+
+    /// Gives back what waited for a turn that was stopped: it may have been about that turn. The screen
+    /// does so by itself.
+    pub(super) fn return_queued(&mut self) {
+        let Self::Lines {
+            editor: Some(editor),
+            queue,
+            ..
+        } = self
+        else {
+            return;
+        };
+        let mut texts = Vec::new();
+        while let Some(message) = queue.take_oldest() {
+            texts.push(message.text);
+        }
+        if !texts.is_empty() {
+            editor.prefill(&texts.join("\n"));
         }
     }
 

@@ -220,6 +220,8 @@ pub(super) struct Person {
     pub(super) terminal: Terminal,
     pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) wishes: Arc<Wishes>,
+    /// Where a plain no ends the turn, as it does on the screen.
+    pub(super) stops: Option<Interrupt>,
 }
 
 /// What the user said of being asked, as whoever reads their next words has to know.
@@ -263,6 +265,11 @@ impl Asker for Person {
             )
             .await;
             standing.is_answered = true;
+            if let Some(interrupt) = &self.stops
+                && answered.as_ref().is_some_and(Answered::is_plain_no)
+            {
+                interrupt.press();
+            }
             let answered: Answered = answered.unwrap_or(Answer::Deny.into());
             self.wishes
                 .leaves

@@ -65,6 +65,13 @@ pub struct Answered {
     pub reason: Option<String>,
 }
 
+impl Answered {
+    /// Whether it is a no for this once, without a word to the model.
+    pub fn is_plain_no(&self) -> bool {
+        self.answer == Answer::Deny && self.reason.is_none()
+    }
+}
+
 impl From<Answer> for Answered {
     fn from(answer: Answer) -> Self {
         Self {

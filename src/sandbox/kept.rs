@@ -460,7 +460,12 @@ impl Sandbox {
         if !made.covering.forget_git(git, has_run, cancel).await {
             return false;
         }
-        tokio::join!(self.remove_ending(), made.covering.discard(&made.engine));
+        self.inner.searching.cancel();
+        tokio::join!(
+            self.remove_ending(),
+            made.covering.discard(&made.engine),
+            self.inner.close_gateway()
+        );
         if !self.inner.is_unrecorded.load(Ordering::Acquire) {
             git.forget(&made.engine).await;
         }

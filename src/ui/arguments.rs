@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use serde_json::Map;
 use serde_json::Value;
 
 use super::look_alike::unmask;
@@ -31,6 +32,9 @@ const PROSE: [&str; 6] = [
 ];
 /// Text of any script as well, but for the lines that name files.
 const PATCHES: [&str; 2] = ["patch", "diff"];
+
+/// What an edit replaces, and by what.
+const EDIT: [&str; 2] = ["old_string", "new_string"];
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
@@ -65,7 +69,11 @@ impl Arguments {
         };
         match &self.shown {
             Value::Object(fields) => {
+                shown.edit(out, 2, fields);
                 for (key, value) in fields {
+                    if replaced(fields).is_some() && EDIT.contains(&key.as_str()) {
+                        continue;
+                    }
                     shown.field(out, 2, &name(key), value);
                     if let Some(patch) = value.as_str().filter(|_| PATCHES.contains(&key.as_str()))
                     {
@@ -91,6 +99,43 @@ impl Arguments {
     pub(super) fn pads(&self) -> bool {
         any(&self.given, padding::is_padded)
     }
+}
+
+/// Returns both texts of an edit.
+fn replaced(fields: &Map<String, Value>) -> Option<(&str, &str)> {
+    let of = |key: &str| fields.get(key).and_then(Value::as_str);
+    Some((of(EDIT[0])?, of(EDIT[1])?))
+}
+
+/// Shows two texts as lines that go, that come, and that both have at their ends.
+fn as_diff(before: &str, after: &str) -> String {
+    let lines = |text: &str| -> Vec<String> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        text.split('\n').map(str::to_owned).collect()
+    };
+    let (old, new) = (lines(before), lines(after));
+    let n_head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let n_most = old.len().min(new.len()) - n_head;
+    let n_tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take(n_most)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let marked = |mark: char, lines: &[String]| -> Vec<String> {
+        lines.iter().map(|line| format!("{mark} {line}")).collect()
+    };
+    [
+        marked(' ', &old[..n_head]),
+        marked('-', &old[n_head..old.len() - n_tail]),
+        marked('+', &new[n_head..new.len() - n_tail]),
+        marked(' ', &old[old.len() - n_tail..]),
+    ]
+    .concat()
+    .join("\n")
 }
 
 /// Returns a value in which no letter passes for another, but for what goes into files.
@@ -198,12 +243,25 @@ impl Shown {
             }
             Value::Object(fields) if !fields.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
-                self.some(out, deep, fields.iter(), |out, (key, value)| {
+                self.edit(out, deep, fields);
+                let others: Vec<_> = fields
+                    .iter()
+                    .filter(|(key, _)| replaced(fields).is_none() || !EDIT.contains(&key.as_str()))
+                    .collect();
+                self.some(out, deep, others.into_iter(), |out, (key, value)| {
                     self.field(out, deep, &name(key), value);
                 });
             }
             other => writeln!(out, "{begin} {}", self.cut(&padding::line(&words(other))))
                 .expect(TAKES_ALL),
+        }
+    }
+
+    /// Writes what an edit takes away and what it puts there, line by line.
+    fn edit(&self, out: &mut String, indent: usize, fields: &Map<String, Value>) {
+        if let Some((before, after)) = replaced(fields) {
+            writeln!(out, "{:indent$}change:", "").expect(TAKES_ALL);
+            self.block(out, indent + 2, &as_diff(before, after));
         }
     }
 

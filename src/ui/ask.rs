@@ -210,6 +210,19 @@ impl Question {
         out
     }
 
+    /// Returns the keys alone, where there is no room for what each means.
+    pub(super) fn short_keys(&self) -> String {
+        let mut out = String::from("y yes");
+        if self.may_last() {
+            out.push_str(" · a session");
+        }
+        if self.may_be_kept() {
+            out.push_str(" · p project");
+        }
+        out.push_str(" · n no · w why · e more");
+        out
+    }
+
     /// Returns whether it is about a program of a call that runs.
     pub(super) fn is_in_call(&self) -> bool {
         matches!(self.lasting, Lasting::InCall { .. })

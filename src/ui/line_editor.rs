@@ -126,6 +126,13 @@ impl LineEditor {
         self.next_mode = commands;
     }
 
+    /// Puts text into the editor, behind what is typed there.
+    pub fn prefill(&mut self, text: &str) {
+        if let Some(engine) = self.engine() {
+            engine.run_edit_commands(&[EditCommand::InsertString(text.to_owned())]);
+        }
+    }
+
     /// Names the project's files, and commands of the user's own, for completion.
     pub fn offer(&self, files: Vec<String>, custom: Vec<(String, String)>) {
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -795,3 +795,14 @@ fn a_message_that_joins_the_task_moves_from_the_queue_to_the_conversation() {
     stage.happens(Kind::UserMessageAdded { text: joined.text });
     stage.check("joined the task");
 }
+
+#[test]
+fn what_waited_for_a_turn_that_was_stopped_goes_back_into_the_editor() {
+    let mut stage = Stage::ready();
+    turn(&mut stage);
+    stage.types("no, the other file\n");
+    stage.types("half");
+    stage.key(KeyCode::Esc, KeyModifiers::NONE);
+    assert_eq!(stage.told(Told::Ready), []);
+    assert_eq!(stage.screen.editor.text(), "no, the other file\nhalf");
+}

@@ -323,6 +323,15 @@ impl Modal {
             }
             None => {}
         }
+        // On a small terminal what is asked goes before what each key means in full.
+        let least = body.len().min(room / 2);
+        if let Some(Ask::Permission { question, .. }) = &self.ask
+            && self.words.is_none()
+            && room.saturating_sub(foot.len()) < least
+        {
+            foot.clear();
+            put(&mut foot, &question.short_keys(), theme.accent());
+        }
         let mut cursor = None;
         if let Some(words) = &self.words {
             let label = match self.ask {

@@ -42,12 +42,23 @@ impl Popup {
             .next_back()
             .is_none_or(|c| c.is_whitespace() || c == '(');
         let typed = &before[from + 1..];
-        if !is_begun || typed.contains(char::is_whitespace) {
+        // A name with blanks stands between quotation marks.
+        let typed = match typed.strip_prefix('"') {
+            Some(quoted) if !quoted.contains('"') => quoted,
+            Some(_) => return None,
+            None if typed.contains(char::is_whitespace) => return None,
+            None => typed,
+        };
+        if !is_begun {
             return None;
         }
         let found = fuzzy::best(typed, files, 100);
         let choice = |path: &String| Choice {
-            words: format!("@{path}"),
+            words: if path.contains(char::is_whitespace) {
+                format!("@\"{path}\"")
+            } else {
+                format!("@{path}")
+            },
             help: String::new(),
         };
         Self::some(from, found.into_iter().map(choice).collect())
@@ -127,7 +138,13 @@ mod tests {
     fn popup(text: &str) -> Vec<String> {
         let mut editor = Editor::default();
         editor.insert(text);
-        let files = ["src/app.py", "src/main.rs", "docs/application.md"].map(str::to_owned);
+        let files = [
+            "src/app.py",
+            "src/main.rs",
+            "docs/application.md",
+            "a b.txt",
+        ]
+        .map(str::to_owned);
         let popup = Popup::of(&editor, &files, &[("deploy".to_owned(), "mine".to_owned())]);
         let choices = popup.map(|popup| popup.choices).unwrap_or_default();
         choices.into_iter().map(|choice| choice.words).collect()
@@ -140,6 +157,8 @@ mod tests {
         assert_eq!(popup("/dep"), ["/deploy"]);
         assert_eq!(popup("see @app"), ["@src/app.py", "@docs/application.md"]);
         assert_eq!(popup("see @sman"), ["@src/main.rs"]);
+        assert_eq!(popup("see @b.t"), ["@\"a b.txt\""]);
+        assert_eq!(popup("see @\"a b"), ["@\"a b.txt\""]);
         for nothing in ["", "undo", "a /undo", "me@app", "@app x", "/undo 3"] {
             assert!(popup(nothing).is_empty(), "{nothing}");
         }

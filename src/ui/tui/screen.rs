@@ -212,6 +212,13 @@ impl Screen {
             Told::Custom(custom) => self.custom = custom,
             Told::History(history) => self.editor.set_history(history),
             Told::Ready => {
+                let was_stopped = self
+                    .working
+                    .as_ref()
+                    .is_some_and(|working| working.is_stopping);
+                if was_stopped {
+                    self.return_queued();
+                }
                 self.working = None;
                 self.progress = None;
                 self.is_wanted = true;
@@ -292,6 +299,22 @@ impl Screen {
         }
         self.begin_working(now, Phase::Waiting);
         vec![Effect::Send(Command::Say(message))]
+    }
+
+    /// Puts what waited for a turn that was stopped back into the editor: it may have been about that
+    /// turn.
+    fn return_queued(&mut self) {
+        let mut texts = Vec::new();
+        while let Some(message) = self.queue.take_oldest() {
+            texts.push(message.text);
+        }
+        if texts.is_empty() {
+            return;
+        }
+        if !self.editor.is_empty() {
+            texts.push(self.editor.whole());
+        }
+        self.editor.set(&texts.join("\n"));
     }
 
     fn begin_working(&mut self, now: Instant, phase: Phase) {

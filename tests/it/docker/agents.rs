@@ -505,7 +505,7 @@ fn a_question_of_an_agent_says_whose_it_is() {
     let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "ask"]);
     talk.sees("> ");
     talk.types("go\n");
-    let asked = talk.answers("n\n");
+    let asked = talk.answers("n not now\n");
     assert!(
         asked.contains("The agent coder wants to use write_file"),
         "{asked}"

@@ -172,7 +172,7 @@ fn a_command_that_writes_is_asked_about_once_in_a_chat_and_one_that_reads_is_not
         asked.matches("Allow it?").count() == 1 && asked.contains("wants to write x.o"),
         "{asked}"
     );
-    let asked = talk.answers("n\n");
+    let asked = talk.answers("n not now\n");
     assert!(
         asked.contains("bash make (ok") && asked.contains("`bash` wants to write z.o"),
         "{asked}"

@@ -228,7 +228,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     talk.types("/answers forget 3\n");
     talk.sees("there is no answer 3; there are 2");
     talk.types("more\n");
-    talk.answers("n\n");
+    talk.answers("n not now\n");
     let asked = talk.answers("n put it into notes.txt\n");
     assert!(
         asked.contains("echo good >> log; touch more"),
@@ -257,7 +257,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     let mut talk = Talk::begin(&env, &env.project(), &model, &["--ask", "bash"]);
     talk.sees("> ");
     talk.types("again\n");
-    let asked = talk.answers("n\n");
+    let asked = talk.answers("n no\n");
     assert!(
         asked.contains("command: echo session >> log") && !asked.contains("command: echo good"),
         "{asked}"
@@ -302,8 +302,10 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     let mut talk = Talk::begin(&env, &other, &model, &["--ask", "bash"]);
     talk.sees("> ");
     talk.types("work\n");
+    // A plain no ends the turn: the model is not asked again.
     talk.answers("n\n");
-    talk.sees("Fourth.");
+    talk.sees("interrupted");
+    assert_eq!(model.requests().len(), 1);
     talk.leaves();
     assert!(!other.join("log").exists());
 
@@ -490,7 +492,7 @@ fn a_mode_that_is_named_takes_the_place_of_being_asked_nothing() {
     talk.sees("Your answer? ");
     std::thread::sleep(Duration::from_millis(600));
     talk.types("b\n");
-    talk.answers("n\n");
+    talk.answers("n no\n");
     talk.sees("After second.");
     talk.leaves();
     env.assert_no_container();

@@ -343,7 +343,7 @@ fn in_a_chat_each_call_of_a_server_on_the_host_is_asked_about() {
     talk.sees("have the MCP server `h` do it on your machine");
     talk.answers("y\n");
     talk.sees("have the MCP server `h` do it on your machine");
-    talk.answers("n\n");
+    talk.answers("n not now\n");
     talk.sees("Done.");
     talk.leaves();
     let called = std::fs::read_to_string(told.join("called")).expect("it was called");

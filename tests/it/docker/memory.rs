@@ -134,7 +134,7 @@ fn in_a_chat_a_note_is_asked_about_shown_edited_and_removed() {
     talk.types("/memory\n");
     talk.sees("no notes for this project");
     talk.types("remember how tests run\n");
-    let asked = talk.answers("n\n");
+    let asked = talk.answers("n not now\n");
     assert!(asked.contains("Run make check, always."), "{asked}");
     assert!(
         asked.contains("save a note that later sessions are shown"),

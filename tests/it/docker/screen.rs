@@ -75,7 +75,7 @@ fn a_whole_chat_on_a_screen_and_the_terminal_is_as_it_was() {
     screen.sees("The user wants two lines.");
     screen.types("\x0f");
     screen.loses("The user wants two lines.");
-    // What is typed meanwhile waits, and is sent when the turn was stopped.
+    // What is typed meanwhile waits, and goes back into the editor when the turn was stopped.
     screen.types("wait\r");
     screen.sees("esc to interrupt");
     assert!(
@@ -86,6 +86,8 @@ fn a_whole_chat_on_a_screen_and_the_terminal_is_as_it_was() {
     screen.sees("queued: later");
     screen.types("\x1b");
     screen.sees("interrupted");
+    screen.sees("› later");
+    screen.types("\r");
     screen.sees("Third.");
     screen.resize(12, 40);
     screen.sees("Third.");

@@ -89,6 +89,18 @@ pub(super) fn up(env: &TestBox, model: &Running, arguments: &[&str]) {
     run(command.arg(model.endpoint()).args(arguments)).expect(0);
 }
 
+/// Issue 34: a command may have written settings that nobody can read.
+#[test]
+fn a_sandbox_ends_whatever_its_commands_wrote_into_the_projects_settings() {
+    let Some(env) = TestBox::new() else { return };
+    run(&mut env.here(&["up", "--no-model"])).expect(0);
+    let broken = "mkdir -p .podbay && echo 'garbage[[' > .podbay/config.toml";
+    run(&mut env.here(&["sh", "--", "sh", "-c", broken])).expect(0);
+    run(&mut env.here(&["sh", "--", "true"])).expect(125);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
 #[test]
 fn the_box_of_up_is_shared_until_down() {
     let Some(env) = TestBox::new() else { return };

@@ -198,3 +198,31 @@ fn every_slash_command_that_opens_another_session_does() {
     assert_eq!(talk.ends(), 0);
     env.assert_no_container();
 }
+
+/// Issue 33: what a user chose holds until they choose otherwise, whatever session is open.
+#[test]
+fn the_mode_holds_in_the_next_session_and_a_command_that_is_refused_ends_none() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    let mut command = env.here(&["chat", "--endpoint", &model.endpoint()]);
+    command.args(["--model", "scripted", "--mode", "auto"]);
+    let mut screen = Screen::start(&command);
+    screen.sees("type a task");
+    screen.types("/mode deny\r");
+    screen.sees("deny · scripted");
+    let before = env.boxes();
+    screen.types("/rewind 99\r");
+    screen.sees("There are 0 messages to rewind");
+    screen.types("/resume nosuch\r");
+    screen.sees("nosuch");
+    assert_eq!(env.boxes(), before);
+    screen.types("/model other\r");
+    screen.sees("deny · other");
+    screen.types("/status\r");
+    screen.sees("mode     deny");
+    screen.types("/new\r/status\r");
+    screen.sees("mode     deny");
+    screen.types("/quit\r");
+    assert_eq!(screen.ends().0, 0);
+    env.assert_no_container();
+}
