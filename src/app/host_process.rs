@@ -10,6 +10,15 @@ use tokio::process::Child;
 use podbay_config::Config;
 use podbay_mcp::ServerOptions;
 
+/// Variables that hold keys by their usual names, whatever the settings name.
+const USUAL: [&str; 5] = [
+    "PODBAY_LLM_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "HF_TOKEN",
+    "LLAMA_API_KEY",
+];
+
 /// Returns the names of the variables that hold keys of ours, which no such program sees.
 pub(super) fn hidden_variables(config: &Config) -> Vec<String> {
     let providers = config
@@ -22,6 +31,7 @@ pub(super) fn hidden_variables(config: &Config) -> Vec<String> {
         .chain(&config.llm.api_key_env)
         .chain(&config.inference.hub_token_env)
         .cloned()
+        .chain(USUAL.map(str::to_owned))
         .collect()
 }
 

@@ -311,7 +311,8 @@ pub(super) async fn sit_down(
         let (foreign, languages) = tokio::join!(tools_told, languages);
         let catalogue = catalogue
             .with_languages(&languages)
-            .with_foreign(foreign.unwrap_or_default());
+            .with_foreign(foreign.unwrap_or_default())
+            .restoring(&found.probed.tokens);
         let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past, profile);
         let mut history = past.history.clone();
         // Another model may continue the session, and one that sees nothing would be refused

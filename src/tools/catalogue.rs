@@ -239,7 +239,7 @@ impl Catalogue {
             description: tool.description.to_owned(),
             parameters: tool.parameters.clone(),
         });
-        own.chain(self.foreign.listed().map(ForeignTool::spec))
+        own.chain(self.foreign.listed().map(|tool| tool.spec(&self.tokens)))
             .collect()
     }
 
@@ -262,7 +262,7 @@ impl Catalogue {
         names
             .filter(|(name, _)| self.tools.iter().all(|tool| tool.name != *name))
             .map(|(name, tool)| spec(name, tool))
-            .chain(self.foreign.unlisted().map(ForeignTool::spec))
+            .chain(self.foreign.unlisted().map(|tool| tool.spec(&self.tokens)))
             .collect()
     }
 

@@ -146,6 +146,8 @@ async fn carry(
             keep(stderr, &its_end)
         );
     });
+    // What has ended must not be waited for again.
+    let mut are_open = true;
     let ended = {
         let mut wait = std::pin::pin!(async {
             tokio::select! {
@@ -158,7 +160,10 @@ async fn carry(
         });
         tokio::select! {
             ended = &mut wait => ended,
-            () = &mut streams => wait.await,
+            () = &mut streams => {
+                are_open = false;
+                wait.await
+            }
         }
     };
     match ended {
@@ -171,7 +176,9 @@ async fn carry(
     }
     // Whatever it left running in its group.
     signal(group.0.take(), Signal::SIGKILL);
-    let _held_open = tokio::time::timeout(AFTER, &mut streams).await;
+    if are_open {
+        let _held_open = tokio::time::timeout(AFTER, &mut streams).await;
+    }
 }
 
 /// Hands over what is written to the server; when nothing more can be written, its input ends.

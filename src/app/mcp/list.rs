@@ -85,8 +85,16 @@ pub(super) fn named(
     };
     let found = own.servers.as_ref();
     for (name, options) in found.into_iter().flat_map(|found| &found.servers) {
-        let is_on = if config.mcp.servers.contains_key(name) {
+        let is_on = if named_alike(config.mcp.servers.keys(), name) {
             off("the settings have a server of this name")
+        } else if named_alike(
+            servers
+                .iter()
+                .filter(|server| server.source == Source::Project)
+                .map(|server| &server.name),
+            name,
+        ) {
+            off("the project has another server of this name")
         } else if options.url.is_some() && config.offline {
             off(OFFLINE)
         } else if own.is_enabled() {
@@ -106,6 +114,11 @@ pub(super) fn named(
         )?);
     }
     Ok(servers)
+}
+
+/// Whether one of these has the name: models do not heed case, so that a call would reach the wrong one.
+fn named_alike<'a>(mut names: impl Iterator<Item = &'a String>, name: &str) -> bool {
+    names.any(|other| other.eq_ignore_ascii_case(name))
 }
 
 fn server(
@@ -130,4 +143,16 @@ fn server(
         n_changed: known.pending(name, options).map_err(failed)?.len(),
         options: options.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_model_takes_for_one_another_are_alike() {
+        let names = ["browser".to_owned(), "files".to_owned()];
+        assert!(named_alike(names.iter(), "Browser"));
+        assert!(!named_alike(names.iter(), "browsers"));
+    }
 }

@@ -48,15 +48,10 @@ impl ProjectMcp {
     pub fn lines(&self) -> Vec<String> {
         match &self.servers {
             Ok(found) => {
-                let usable = found.servers.iter().map(|(name, options)| {
-                    let env: Vec<String> = options
-                        .env
-                        .iter()
-                        .map(|(name, value)| mcp::plain_line(&format!("{name}={value} "), 200))
-                        .collect();
-                    let env = env.iter().map(|one| format!("{one} ")).collect::<String>();
-                    format!("{name}: {env}{}", options.command_line())
-                });
+                let usable = found
+                    .servers
+                    .iter()
+                    .map(|(name, options)| format!("{name}: {}", options.whole_command_line()));
                 let skipped = found
                     .skipped
                     .iter()

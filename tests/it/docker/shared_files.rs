@@ -159,7 +159,7 @@ fn a_detached_command_stays_until_it_is_stopped() {
     // It would need a sandbox of its own.
     detach(&env, "true")
         .expect(125)
-        .says(&["none of these settings is up", "podbay up"]);
+        .says(&["none is up", "podbay up"]);
     env.assert_no_container();
     up(&env);
     let begun = detach(&env, "echo hello; echo $$ > /tmp/server; exec sleep 1000").expect(0);

@@ -27,9 +27,13 @@ use crate::support::test_env::run;
 use crate::tool_box::all::OF_THE_NETWORK;
 use crate::tool_box::all::one_of_each;
 
-/// Makes the project a repository with a commit.
+/// Makes the project a repository with a commit, and gives it a skill.
 fn commit(env: &TestBox) {
     env.write("start.txt", "s\n");
+    env.write(
+        ".claude/skills/greet/SKILL.md",
+        "---\nname: greet\ndescription: Greets\n---\nSay hello.\n",
+    );
     for arguments in [
         &["init", "-q"][..],
         &["add", "."],

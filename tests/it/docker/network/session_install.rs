@@ -116,7 +116,7 @@ fn a_chat_asks_with_what_runs_and_what_it_reaches() {
     let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
     talk.sees("> ");
     talk.types("work\n");
-    let asked = talk.answers("n\n");
+    let asked = talk.answers("n not now\n");
     for words in ["npm (`npm ci", "registry.npmjs.org", "setup.commands"] {
         assert!(asked.contains(words), "{words}: {asked}");
     }
