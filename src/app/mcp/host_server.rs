@@ -326,4 +326,33 @@ mod tests {
         assert_eq!(read.as_deref(), Ok("said\n"));
         servers.close().await;
     }
+
+    #[tokio::test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a server of this test's own, which ends with its input"
+    )]
+    async fn one_that_ends_by_itself_is_waited_for_once() {
+        for _ in 0..20 {
+            let mut command = Command::new("cat");
+            let child = command
+                .process_group(0)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("cat");
+            let group = Group(group_of(&child));
+            let (reader, out) = tokio::io::duplex(WAITING);
+            let (writer, input) = tokio::io::duplex(WAITING);
+            let grace = Duration::from_millis(200);
+            let end = ServerEnd::default();
+            let carried = tokio::spawn(carry(child, group, input, out, end, grace));
+            drop(writer);
+            // It is over at one time before its streams are, and at another after them.
+            tokio::task::yield_now().await;
+            drop(reader);
+            carried.await.expect("it does not panic");
+        }
+    }
 }
