@@ -69,7 +69,6 @@ impl Arguments {
         };
         match &self.shown {
             Value::Object(fields) => {
-                shown.edit(out, 2, fields);
                 for (key, value) in fields {
                     if replaced(fields).is_some() && EDIT.contains(&key.as_str()) {
                         continue;
@@ -80,6 +79,8 @@ impl Arguments {
                         shown.files_of_patch(out, 4, patch);
                     }
                 }
+                // Which file it is about stands above.
+                shown.edit(out, 2, fields);
             }
             other => shown.block(out, 2, &words(other)),
         }
@@ -243,7 +244,6 @@ impl Shown {
             }
             Value::Object(fields) if !fields.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
-                self.edit(out, deep, fields);
                 let others: Vec<_> = fields
                     .iter()
                     .filter(|(key, _)| replaced(fields).is_none() || !EDIT.contains(&key.as_str()))
@@ -251,6 +251,7 @@ impl Shown {
                 self.some(out, deep, others.into_iter(), |out, (key, value)| {
                     self.field(out, deep, &name(key), value);
                 });
+                self.edit(out, deep, fields);
             }
             other => writeln!(out, "{begin} {}", self.cut(&padding::line(&words(other))))
                 .expect(TAKES_ALL),

@@ -782,14 +782,15 @@ fn what_names_a_file_in_edits_and_patches_passes_for_no_other_name() {
       edits:
         -
           path: \u{430}.txt
-          old_string:
-            | – с
-            | нами
-          new_string: с\u{202e}
+          change:
+            | - – с
+            | - нами
+            | + с\u{202e}
         -
           path: b.txt
-          old_string: с
-          new_string: x
+          change:
+            | - с
+            | + x
     Careful: it holds hidden characters, shown here by number.
     Careful: it holds letters that only look like others, shown here by number.
     ");
