@@ -17,10 +17,12 @@ use super::terminal::Terminal;
 
 /// Messages of the session that is resumed: a call and its result each.
 const N_CALLS: usize = 2500;
-const N_TOKENS: usize = 200_000;
-const N_KEYS: usize = 25;
+// An answer may have 4 MiB of text.
+const N_TOKENS: usize = 700_000;
+const N_KEYS: usize = 20;
 /// What the last token says.
 const END: &str = "THE-END";
+const SHORT_END: &str = "SHORT-END";
 /// Shown in the empty editor.
 const EMPTY: &str = "type a task";
 
@@ -48,7 +50,7 @@ fn leave(mut terminal: Terminal) -> Outcome<()> {
 /// From the start of the program to the first frame, and to the first key that is shown.
 fn starts(place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
     let model = ScriptedModel::new().start_blocking();
-    let mut shell = Command::new("bash");
+    let mut shell = Command::new("/bin/bash");
     shell
         .args(["--norc", "-i"])
         .env_clear()
@@ -100,24 +102,22 @@ fn bar(table: &mut Table, what: &str, time: Duration, most_ms: u64) {
 fn stream(place: &Place, table: &mut Table) -> Outcome<()> {
     let session = long_session(place)?;
     let model = ScriptedModel::new()
-        .raw_sse(&answer(10))
-        .raw_sse(&answer(N_TOKENS))
+        .raw_sse(&answer(10, SHORT_END))
+        .raw_sse(&answer(N_TOKENS, END))
         .start_blocking();
     let more = ["--resume", &session];
     let mut terminal = Terminal::start(&chat(place, &model.endpoint(), &more))?;
     terminal.sees(EMPTY)?;
     terminal.types("short\r")?;
-    terminal.sees(END)?;
+    terminal.sees(SHORT_END)?;
     let before = terminal.most_memory()?;
-    terminal.types("/clear\r")?;
-    terminal.loses(END)?;
     let (begun, n_before) = (Instant::now(), terminal.n_frames());
     terminal.types("long\r")?;
     terminal.sees("writing")?;
     let mut keys = Times::default();
     let mut typed = "› ".to_owned();
     for _ in 0..N_KEYS {
-        std::thread::sleep(Duration::from_millis(90));
+        std::thread::sleep(Duration::from_millis(40));
         typed.push('z');
         keys.add(|| {
             terminal.types("z")?;
@@ -131,7 +131,8 @@ fn stream(place: &Place, table: &mut Table) -> Outcome<()> {
     let grown = terminal.most_memory()?.saturating_sub(before);
     leave(terminal)?;
     if !is_beside {
-        return Err("the answer was over before all keys were typed".into());
+        let ms = time.as_millis();
+        return Err(format!("the answer took {ms} ms, less than typing all keys").into());
     }
     let messages = 2 * N_CALLS;
     let what = format!(
@@ -155,7 +156,7 @@ fn stream(place: &Place, table: &mut Table) -> Outcome<()> {
         frames <= 60.5,
     );
     let mb = grown as f64 / 1e6;
-    let text = answer(N_TOKENS).len() as f64 / 1e6;
+    let text = answer(N_TOKENS, END).len() as f64 / 1e6;
     table.note(
         &format!("memory that it added; the events are {text:.0} MB"),
         &format!("{mb:.1} MB"),
@@ -165,7 +166,7 @@ fn stream(place: &Place, table: &mut Table) -> Outcome<()> {
 }
 
 /// An answer as events of a stream, one for each token.
-fn answer(n: usize) -> String {
+fn answer(n: usize, last: &str) -> String {
     let event = |text: &str| {
         let delta = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
         format!("data: {delta}\n\n")
@@ -178,7 +179,7 @@ fn answer(n: usize) -> String {
             _ => event("word "),
         })
         .collect();
-    format!("{words}{}data: {end}\n\ndata: [DONE]\n\n", event(END))
+    format!("{words}{}data: {end}\n\ndata: [DONE]\n\n", event(last))
 }
 
 /// Makes a session of many calls; returns its id.
@@ -204,13 +205,13 @@ fn long_session(place: &Place) -> Outcome<String> {
 
 /// What the controller has in memory, on a screen and in lines.
 fn lines(place: &Place, table: &mut Table) -> Outcome<()> {
-    for (face, most) in [("--tui", 50.0), ("--classic", 40.0)] {
+    for (face, ready, most) in [("--tui", EMPTY, 50.0), ("--classic", "> ", 40.0)] {
         let model = ScriptedModel::new()
             .calls("bash", json!({"command": "seq 200000"}))
             .says(&format!("{}{END}", "word ".repeat(4000)))
             .start_blocking();
         let mut terminal = Terminal::start(&chat(place, &model.endpoint(), &[face]))?;
-        terminal.sees("lists")?;
+        terminal.sees(ready)?;
         terminal.types("count\r")?;
         terminal.sees(END)?;
         let mb = terminal.most_memory()? as f64 / 1e6;

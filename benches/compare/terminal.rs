@@ -106,11 +106,6 @@ impl Terminal {
         self.waits_for(words, |text| text.contains(words))
     }
 
-    /// Waits until this is no longer on the screen.
-    pub(super) fn loses(&self, words: &str) -> Outcome<()> {
-        self.waits_for(words, |text| !text.contains(words))
-    }
-
     fn waits_for(&self, words: &str, is_there: impl Fn(&str) -> bool) -> Outcome<()> {
         let (lock, changed) = &*self.shown;
         let begun = Instant::now();
