@@ -62,3 +62,19 @@ pub(super) async fn end(child: &mut Child, group: Option<Pid>, grace: Duration) 
         tracing::warn!(%error, "a program could not be waited for");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hidden_by_their_usual_names_and_by_those_of_the_settings() {
+        let mut config = Config::default();
+        config.llm.api_key_env = Some("MY_KEY".to_owned());
+        let hidden = hidden_variables(&config);
+        for name in ["MY_KEY", "HF_TOKEN", "OPENAI_API_KEY", "PODBAY_LLM_API_KEY"] {
+            assert!(hidden.iter().any(|known| known == name), "{name}");
+        }
+        assert!(!hidden.iter().any(|known| known == "PATH"));
+    }
+}
