@@ -40,7 +40,7 @@ pub(super) struct ThrowawayRunner {
     progress: ProgressSink,
     project: Project,
     sandbox: Sandbox,
-    /// One at a time, whoever asks for it: each has memory of its own.
+    /// One at a time in a session, its agents included: each has memory of its own.
     turn: Semaphore,
 }
 

@@ -273,10 +273,7 @@ impl Face {
         else {
             return;
         };
-        let mut texts = Vec::new();
-        while let Some(message) = queue.take_oldest() {
-            texts.push(message.text);
-        }
+        let texts = queue.take_all();
         if !texts.is_empty() {
             editor.prefill(&texts.join("\n"));
         }

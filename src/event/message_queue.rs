@@ -38,6 +38,11 @@ impl MessageQueue {
         self.queue().pop_back()
     }
 
+    /// Takes the texts of all messages.
+    pub fn take_all(&self) -> Vec<String> {
+        self.queue().drain(..).map(|message| message.text).collect()
+    }
+
     /// Takes the oldest message if it may join the task: none overtakes another.
     pub fn take_for_task(&self) -> Option<QueuedMessage> {
         self.queue().pop_front_if(|message| message.joins_task)

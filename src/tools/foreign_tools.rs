@@ -148,7 +148,7 @@ impl ForeignTools {
 }
 
 impl ForeignTool {
-    /// Returns it as a model is told of it: words of others, in which no control token is whole.
+    /// Returns what requests list: words of others, in which no control token is whole.
     pub(super) fn spec(&self, tokens: &ControlTokens) -> ToolSpec {
         let written = self.parameters.to_string();
         let parameters = match tokens.neutralise_json(&written) {

@@ -69,9 +69,7 @@ impl Keyboard {
             .buffer
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let end = buffer.iter().position(|byte| *byte == b'\n')?;
-        let line: Vec<u8> = buffer.drain(..=end).collect();
-        Some(decode(&line))
+        take_line(&mut buffer)
     }
 
     /// Returns a whole line that is there already. Waits for nothing, and takes nothing from a reader
@@ -84,9 +82,7 @@ impl Keyboard {
             let n = nix::unistd::read(&self.inner.input, &mut bytes).unwrap_or(0);
             buffer.extend_from_slice(&bytes[..n]);
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n')?;
-        let line: Vec<u8> = buffer.drain(..=end).collect();
-        Some(decode(&line))
+        take_line(&mut buffer)
     }
 
     /// Forgets what was typed so far.
@@ -129,9 +125,8 @@ impl Inner {
             if cancel.is_cancelled() {
                 return Typed::Cancelled;
             }
-            if let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = buffer.drain(..=end).collect();
-                return Typed::Line(decode(&line));
+            if let Some(line) = take_line(&mut buffer) {
+                return Typed::Line(line);
             }
             let mut fds = [PollFd::new(self.input.as_fd(), PollFlags::POLLIN)];
             match poll(&mut fds, PATIENCE) {
@@ -151,6 +146,13 @@ impl Inner {
             }
         }
     }
+}
+
+/// Takes the first whole line.
+fn take_line(buffer: &mut Vec<u8>) -> Option<String> {
+    let end = buffer.iter().position(|byte| *byte == b'\n')?;
+    let line: Vec<u8> = buffer.drain(..=end).collect();
+    Some(decode(&line))
 }
 
 fn decode(line: &[u8]) -> String {

@@ -22,7 +22,7 @@ pub(crate) struct Skills {
     lines: Vec<SkillLine>,
 }
 
-/// A skill that was chosen, and what the user is told of it.
+/// A skill that was chosen, and the message to the user.
 pub(crate) struct ChosenSkill {
     pub(crate) skill: Skill,
     pub(crate) warnings: Vec<String>,
@@ -39,7 +39,7 @@ impl Skills {
         (Self { lines: list.skills }, warnings)
     }
 
-    /// Returns what a model is told of them.
+    /// Returns the words for the model.
     pub(crate) fn offers(&self) -> Vec<SkillOffer> {
         let offer = |line: &SkillLine| SkillOffer {
             name: line.name.clone(),

@@ -1,4 +1,4 @@
-//! Where a server over HTTP is, and what it is told of the user.
+//! The address of a server over HTTP, and the headers that carry keys of the user.
 
 use std::sync::Arc;
 

@@ -304,10 +304,7 @@ impl Screen {
     /// Puts what waited for a turn that was stopped back into the editor: it may have been about that
     /// turn.
     fn return_queued(&mut self) {
-        let mut texts = Vec::new();
-        while let Some(message) = self.queue.take_oldest() {
-            texts.push(message.text);
-        }
+        let mut texts = self.queue.take_all();
         if texts.is_empty() {
             return;
         }
