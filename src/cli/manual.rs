@@ -537,10 +537,10 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "memory keep",
         text: "Keeps a note that the model proposed at the end of a session (`memory.learn`): later sessions are shown it.",
-        examples: &[
-            ("What is proposed:", "podbay memory list"),
-            ("Keep one of it:", "podbay memory keep build-command"),
-        ],
+        examples: &[(
+            "Keep one that `podbay memory list` shows as proposed:",
+            "podbay memory keep build-command",
+        )],
         codes: Codes::Shared,
     },
     Page {

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::path::PathBuf;
 
 use super::Error;
@@ -26,6 +27,8 @@ pub(super) struct ChosenAddress {
     pub(super) address: Address,
     /// What names it.
     pub(super) named_by: String,
+    /// The Docker context that it is the address of.
+    context: Option<String>,
     /// Usual sockets of other engines that are there as well.
     pub(super) others: Vec<String>,
 }
@@ -40,6 +43,7 @@ impl ChosenAddress {
         let named = |address: Address, named_by: String| Self {
             address,
             named_by,
+            context: None,
             others: Vec::new(),
         };
         let given = options.host.clone().map(|host| (host, "`engine.host`"));
@@ -64,7 +68,10 @@ impl ChosenAddress {
                 "the Docker context `{}` ({})",
                 context.name, context.named_by
             );
-            return Ok(named(address, named_by));
+            return Ok(Self {
+                context: Some(context.name),
+                ..named(address, named_by)
+            });
         }
         Ok(Self::usual(usual_sockets::all(&env)))
     }
@@ -82,9 +89,21 @@ impl ChosenAddress {
         Self {
             address: Address::Socket(path.unwrap_or_else(|| PathBuf::from(SYSTEM))),
             named_by,
+            context: None,
             others: there
                 .map(|other| format!("{} at {}", other.engine, other.path.display()))
                 .collect(),
+        }
+    }
+}
+
+/// The address as errors name it: the user may not know that a context is in use.
+impl fmt::Display for ChosenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)?;
+        match &self.context {
+            Some(name) => write!(f, " (the Docker context `{name}`)"),
+            None => Ok(()),
         }
     }
 }
@@ -160,8 +179,8 @@ impl Address {
     }
 }
 
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => write!(f, "unix://{}", path.display()),
             Self::Tcp { host, port, .. } if host.contains(':') => {

@@ -117,16 +117,15 @@ impl Engine {
     #[boxed]
     pub async fn open(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let chosen = ChosenAddress::find(options, |name| std::env::var(name).ok())?;
-        let address = &chosen.address;
         let timeout = Duration::from_secs(options.timeout_s.max(1));
         let opening = async {
-            match address {
-                Address::Socket(path) => open_socket(path, address, timeout).await,
+            match &chosen.address {
+                Address::Socket(path) => open_socket(path, &chosen, timeout).await,
                 Address::Tcp {
                     host,
                     port,
                     certificates,
-                } => open_tcp(host, *port, certificates.as_deref(), address, timeout).await,
+                } => open_tcp(host, *port, certificates.as_deref(), &chosen, timeout).await,
             }
         };
         let docker = tokio::select! {
@@ -149,7 +148,7 @@ impl Engine {
     }
 
     async fn ask(&self, cancel: &CancellationToken) -> Result<Facts, Error> {
-        let address = &self.address.address;
+        let address = self.address.as_ref();
         // The first request has a shorter timeout, since it shows whether the engine is reachable.
         let within = self.timeout.min(Duration::from_secs(10));
         let exchange = async {
@@ -207,12 +206,12 @@ impl Engine {
                 .any(|option| option.split(',').any(|part| part == format!("name={name}")))
         };
         Ok(Facts {
-            address: address.to_string(),
+            address: address.address.to_string(),
             named_by: self.address.named_by.clone(),
             others: self.address.others.clone(),
             version: info.server_version.unwrap_or_default(),
             api,
-            local: address.is_local(),
+            local: address.address.is_local(),
             desktop: info
                 .operating_system
                 .as_deref()
@@ -260,7 +259,11 @@ fn cancelled() -> Error {
     }
 }
 
-async fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Result<Docker, Error> {
+async fn open_socket(
+    path: &Path,
+    address: &ChosenAddress,
+    timeout: Duration,
+) -> Result<Docker, Error> {
     let text = path.to_str().ok_or_else(|| Error::BadAddress {
         address: address.to_string(),
         problem: "the socket's path is not UTF-8".to_owned(),
@@ -279,7 +282,7 @@ async fn open_tcp(
     host: &str,
     port: u16,
     certificates: Option<&Path>,
-    address: &Address,
+    address: &ChosenAddress,
     timeout: Duration,
 ) -> Result<Docker, Error> {
     match tokio::time::timeout(
@@ -303,7 +306,7 @@ async fn open_tcp(
     })
 }
 
-fn unreachable(address: &Address, source: std::io::Error) -> Error {
+fn unreachable(address: &ChosenAddress, source: std::io::Error) -> Error {
     let address = address.to_string();
     match source.kind() {
         ErrorKind::NotFound => Error::NoSocket { address },
@@ -314,7 +317,7 @@ fn unreachable(address: &Address, source: std::io::Error) -> Error {
 }
 
 /// Finds the cause of a failed first request.
-fn explain(address: &Address, source: bollard::errors::Error, within: Duration) -> Error {
+fn explain(address: &ChosenAddress, source: bollard::errors::Error, within: Duration) -> Error {
     use bollard::errors::Error as Cause;
     let text = address.to_string();
     match source {
@@ -334,7 +337,7 @@ fn explain(address: &Address, source: bollard::errors::Error, within: Duration) 
         },
         other
             if matches!(
-                address,
+                address.address,
                 Address::Tcp {
                     certificates: Some(_),
                     ..

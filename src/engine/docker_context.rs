@@ -139,6 +139,10 @@ fn current(file: &Path) -> Result<String, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
         Err(error) => return Err(problem(error.to_string())),
     };
+    // Docker's command line reads an empty file as one without settings.
+    if bytes.trim_ascii().is_empty() {
+        return Ok(String::new());
+    }
     let config: CliConfig =
         serde_json::from_slice(&bytes).map_err(|error| problem(error.to_string()))?;
     Ok(config.current_context)
@@ -205,6 +209,8 @@ mod tests {
         assert_eq!(name(&[("DOCKER_CONFIG", "/nonexistent")]), None);
         let none = Docker::new(r#"{"auths":{}}"#);
         assert_eq!(none.chosen(&[]).expect("readable"), None);
+        let empty = Docker::new("\n");
+        assert_eq!(empty.chosen(&[]).expect("readable"), None);
         let error = Docker::new("{").chosen(&[]).expect_err("no JSON");
         assert!(error.to_string().contains("config.json"), "{error}");
     }

@@ -131,8 +131,8 @@ impl LaterPaths {
 /// Says why a shared sandbox is not joined.
 pub(super) fn lost_words(path: &BytesPath) -> String {
     format!(
-        "the environment of `podbay up` no longer protects `{path}`, which was replaced on your machine, so this is a second sandbox beside it; \
-         `podbay down` and `podbay up` make one that does"
+        "the environment of `podbay up` no longer protects `{path}`, which was removed or replaced on your machine since; what is there now may be yours or made by a command \
+         in it. So this is a second sandbox beside it; `podbay down` and `podbay up` make one that protects it"
     )
 }
 

@@ -87,17 +87,17 @@ mod tests {
         check(
             memory,
             None,
-            "killed: out of memory, the limit of the sandbox is 64.0 MiB",
+            "killed: out of memory, the limit of `sandbox.memory` is 64.0 MiB",
         );
         check(
             memory,
             Some(("python3", 8, 60 << 20)),
-            "killed: out of memory, the limit of the sandbox is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB in 8 processes",
+            "killed: out of memory, the limit of `sandbox.memory` is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB in 8 processes",
         );
         check(
             Limit::Processes { count: 512 },
             Some(("sh", 498, 0)),
-            "it ran into the limit of 512 processes in the sandbox; most of those that were seen: `sh`, 498",
+            "it ran into the limit of 512 processes in the sandbox, `sandbox.pids`; most of those that were seen: `sh`, 498",
         );
         check(
             Limit::Disk { bytes: 10 << 30 },
@@ -114,7 +114,7 @@ mod tests {
         check(
             Limit::Memory { bytes: 64 << 20 },
             Some(("sleep", 3, 0)),
-            "killed: out of memory, the limit of the sandbox is 64.0 MiB",
+            "killed: out of memory, the limit of `sandbox.memory` is 64.0 MiB",
         );
         let long = "x".repeat(5000);
         let words = limit_message(

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn how_a_call_ended_is_shown_however_much_it_printed() {
-        let ended = "[killed: out of memory, the limit of the sandbox is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB in 8 processes, \
+        let ended = "[killed: out of memory, the limit of `sandbox.memory` is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB in 8 processes, \
                      which is more than fits one line of the others; exit code 137]\n[use less]";
         let shown = ended.replace('\n', "\n   ");
         assert!(shown.len() > LINE_CHARS);

@@ -12,16 +12,16 @@ impl fmt::Display for Limit {
             }
             Self::Memory { bytes } => write!(
                 f,
-                "out of memory, the limit of the sandbox is {}",
+                "out of memory, the limit of `sandbox.memory` is {}",
                 size(bytes)
             ),
             Self::Processes { count } => write!(
                 f,
-                "it ran into the limit of {count} processes in the sandbox"
+                "it ran into the limit of {count} processes in the sandbox, `sandbox.pids`"
             ),
             Self::FileSize { bytes } => write!(
                 f,
-                "a file came to be as large as the sandbox allows, {}",
+                "a file reached {}, the limit of `sandbox.file_size`",
                 size(bytes)
             ),
             Self::Disk { bytes } => {

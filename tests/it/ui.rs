@@ -492,7 +492,7 @@ fn thoughts_are_shown_on_request_and_apart_from_the_answer() {
 #[test]
 fn how_a_failed_command_ended_is_shown_whatever_it_printed() {
     let printed: String = (1..=20).map(|n| format!("line {n}\n")).collect();
-    let killed = "[killed: out of memory, the limit of the sandbox is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB; exit code 137]";
+    let killed = "[killed: out of memory, the limit of `sandbox.memory` is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB; exit code 137]";
     let kinds = |output: Option<&str>, status, ending: &str| {
         let text = output.unwrap_or_default();
         let output = output.map(|text| Kind::CallOutput {

@@ -48,7 +48,7 @@ impl<'session> CounterSnapshot<'session> {
             .oom_kills
             .saturating_sub(self.before.oom_kills);
         let bytes = self.session.cgroup.memory_bytes()?;
-        (count > 0).then(|| format!("{count} processes in the sandbox were killed meanwhile: out of memory, its limit is {}", size(bytes)))
+        (count > 0).then(|| format!("{count} processes in the sandbox were killed meanwhile: out of memory, the limit of `sandbox.memory` is {}", size(bytes)))
     }
 
     /// Returns the limit of the sandbox that this command met.

@@ -464,7 +464,7 @@ impl RunningCommand<'_> {
             _ if self.count.refused_forks() || self.watch.is_crowded() => {
                 let count = self.session.cgroup.n_processes()?;
                 Some(format!(
-                    "meanwhile it met the limit of {count} processes in the sandbox"
+                    "meanwhile it met the limit of {count} processes in the sandbox, `sandbox.pids`"
                 ))
             }
             _ => return None,

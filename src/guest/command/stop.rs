@@ -146,7 +146,7 @@ impl RunningCommand<'_> {
         {
             let _ = write!(
                 reason,
-                "it ran into the limit of {count} processes in the sandbox"
+                "it ran into the limit of {count} processes in the sandbox, `sandbox.pids`"
             );
             if let Some(Culprit { name, count, .. }) =
                 self.watch.culprit(Some(Limit::Processes { count }))

@@ -65,7 +65,7 @@ fn the_end_of_a_command_names_the_limit_it_met() {
     check(
         &large,
         "",
-        "(no output)\n[killed: a file came to be as large as the sandbox allows, 64.0 KiB]",
+        "(no output)\n[killed: a file reached 64.0 KiB, the limit of `sandbox.file_size`]",
         false,
     );
     let hog = ended(
@@ -75,7 +75,7 @@ fn the_end_of_a_command_names_the_limit_it_met() {
     check(
         &hog,
         "",
-        "(no output)\n[killed: out of memory, the limit of the sandbox is 2.0 GiB]",
+        "(no output)\n[killed: out of memory, the limit of `sandbox.memory` is 2.0 GiB]",
         false,
     );
 }

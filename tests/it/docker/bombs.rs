@@ -216,7 +216,7 @@ fn r_01_who_holds_the_processes_is_named_though_it_runs_in_the_background() {
     has(
         &told,
         &[
-            "the limit of 60 processes in the sandbox; most of those that were seen: `python3`, ",
+            "the limit of 60 processes in the sandbox, `sandbox.pids`; most of those that were seen: `python3`, ",
             "most processes in the sandbox are of the background command ",
             "(`exec python3 hold.py`): ",
         ],
@@ -233,7 +233,9 @@ fn r_01_who_holds_the_processes_is_named_though_it_runs_in_the_background() {
     let told = model.requests().last().expect("requests")["messages"].to_string();
     has(
         &told,
-        &["the limit of 60 processes in the sandbox; most of those that were seen: `sleep`, "],
+        &[
+            "the limit of 60 processes in the sandbox, `sandbox.pids`; most of those that were seen: `sleep`, ",
+        ],
     );
     assert!(
         !told.contains("most processes in the sandbox are of"),

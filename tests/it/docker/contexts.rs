@@ -62,6 +62,15 @@ fn a_context_that_cannot_be_followed_is_refused_and_no_other_engine_used() {
         .expect(5)
         .says(&[words, "docker context ls"]);
     }
+    add(&env, "gone", "unix:///nonexistent/gone.sock");
+    let mut command = env.here(&["call", "list_directory", "{}"]);
+    run(command
+        .env_remove("DOCKER_HOST")
+        .env("DOCKER_CONTEXT", "gone"))
+    .expect(5)
+    .says(&[
+        "no container engine answers at unix:///nonexistent/gone.sock (the Docker context `gone`)",
+    ]);
     let config = env.home().join(".docker/config.json");
     std::fs::write(config, "{").expect("written");
     run(env

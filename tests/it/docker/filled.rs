@@ -540,7 +540,7 @@ fn temporary_files_and_the_home_folder_count_within_the_disk_limit() {
 fn a_file_that_is_too_large_names_the_limit() {
     let Some(env) = TestBox::new() else { return };
     let small = [("PODBAY_SANDBOX_FILE_SIZE", "64KiB")];
-    let killed = "killed: a file came to be as large as the sandbox allows, 64.0 KiB";
+    let killed = "killed: a file reached 64.0 KiB, the limit of `sandbox.file_size`";
     // Who was too quick to be seen may have had a limit of its own. On a busy machine nobody is too
     // quick.
     let unsure = "it ended as if a file became too large: the sandbox allows 64.0 KiB, unless the command has set a lower limit";

@@ -37,7 +37,7 @@ fn a_command_that_runs_out_of_memory_is_told_the_limit() {
     check(
         &["--memory", MEMORY],
         "python3 -c 'x = bytearray(200 << 20)'; echo after",
-        "out of memory, the limit of the sandbox is 128.0 MiB",
+        "out of memory, the limit of `sandbox.memory` is 128.0 MiB",
     );
 }
 
@@ -73,7 +73,9 @@ fn the_limit_that_ended_a_command_is_on_the_screen_of_a_run() {
         let why = screen
             .lines()
             .find(|line| {
-                line.starts_with("   [killed: out of memory, the limit of the sandbox is 128.0 MiB")
+                line.starts_with(
+                    "   [killed: out of memory, the limit of `sandbox.memory` is 128.0 MiB",
+                )
             })
             .unwrap_or_default();
         assert!(
@@ -275,7 +277,7 @@ fn a_file_over_the_limit_ends_the_command() {
     // Where it was seen at it, it is named for it.
     let words = [
         "it ended as if a file became too large: the sandbox allows 64.0 KiB",
-        "a file came to be as large as the sandbox allows, 64.0 KiB",
+        "a file reached 64.0 KiB, the limit of `sandbox.file_size`",
     ];
     assert!(words.iter().any(|words| text.contains(words)), "{text}");
     assert_eq!(

@@ -20,7 +20,7 @@ fn r_02_a_memory_hog_is_named_with_what_it_had() {
     has(
         &text,
         &[
-            "killed: out of memory, the limit of the sandbox is 256.0 MiB",
+            "killed: out of memory, the limit of `sandbox.memory` is 256.0 MiB",
             "`python3`, ",
             " MiB",
         ],
@@ -44,7 +44,7 @@ while True:
     let text = greedy_that_may_take_all(&env, &["--memory", "256m"], &command);
     has(
         &text,
-        &["killed: out of memory, the limit of the sandbox is 256.0 MiB"],
+        &["killed: out of memory, the limit of `sandbox.memory` is 256.0 MiB"],
     );
     assert!(!text.contains("seen with `python3`"), "{text}");
     has(&text, &["most of it was seen with `hog`, "]);
@@ -58,7 +58,7 @@ fn r_03_many_small_hogs_are_named_together() {
     has(
         &text,
         &[
-            "out of memory, the limit of the sandbox is 256.0 MiB",
+            "out of memory, the limit of `sandbox.memory` is 256.0 MiB",
             "`python3`, ",
             " processes",
         ],
@@ -121,7 +121,7 @@ fn r_03_hogs_that_were_killed_are_told_beside_the_limit_that_ended_the_command()
         &[
             "longer than the limit of 6 s",
             "`python3`",
-            " processes in the sandbox were killed meanwhile: out of memory, its limit is 256.0 MiB",
+            " processes in the sandbox were killed meanwhile: out of memory, the limit of `sandbox.memory` is 256.0 MiB",
         ],
     );
     assert!(!text.contains("podbay-spawner"), "{text}");

@@ -264,6 +264,15 @@ fn a_secret_that_the_user_replaces_is_not_shown_to_a_shared_sandbox_in_silence()
     let done = sh(&env, &[], "ls").expect(0);
     assert!(!done.stderr.contains("second sandbox"), "{}", done.stderr);
     assert_eq!(env.container(), container);
+    // Who made the next one cannot be told.
+    sh(&env, &[], "echo ours >.env").expect(0);
+    let done = sh(&env, &[], "ls").expect(0);
+    assert!(
+        done.stderr.contains("removed or replaced on your machine")
+            && done.stderr.contains("may be yours or made by a command"),
+        "{}",
+        done.stderr
+    );
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }
