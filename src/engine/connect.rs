@@ -54,6 +54,8 @@ pub struct Facts {
     pub rootless: bool,
     /// Whether user ids in containers are remapped (`userns-remap`).
     pub userns: bool,
+    /// Whether it labels containers for `SELinux` (`--selinux-enabled`).
+    pub selinux: bool,
     /// The cgroup version, 1 or 2.
     pub cgroup: u8,
     /// Storage driver.
@@ -89,6 +91,7 @@ impl Facts {
             desktop: false,
             rootless: false,
             userns: false,
+            selinux: false,
             cgroup: 2,
             storage: "overlay2".to_owned(),
             containerd_images: false,
@@ -218,6 +221,7 @@ impl Engine {
                 .is_some_and(|name| name.contains("Docker Desktop")),
             rootless: has("rootless"),
             userns: has("userns"),
+            selinux: has("selinux"),
             cgroup: info
                 .cgroup_version
                 .map_or(1, |version| if version.to_string() == "2" { 2 } else { 1 }),

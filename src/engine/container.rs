@@ -196,7 +196,9 @@ impl Engine {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled { doing: doing() });
         }
-        let mut request = std::pin::pin!(self.docker.create_container(Some(options), body(spec)));
+        let selinux = self.facts(cancel).await?.selinux;
+        let body = body(spec, selinux);
+        let mut request = std::pin::pin!(self.docker.create_container(Some(options), body));
         let error = match bounded(doing, cancel, self.timeout, request.as_mut()).await {
             Ok(made) => return Ok(ContainerId(made.id)),
             Err(error) => error,
@@ -415,8 +417,18 @@ fn published(port: &str, bindings: Option<&[PortBinding]>) -> Option<(u16, u16)>
     Some((inside, outside))
 }
 
-fn body(spec: &ContainerSpec) -> ContainerCreateBody {
+fn body(spec: &ContainerSpec, selinux: bool) -> ContainerCreateBody {
     let mut security = vec!["no-new-privileges:true".to_owned()];
+    // A labelled container reads no file of the user's home. To give the files a label would change
+    // the user's project.
+    if selinux
+        && spec
+            .mounts
+            .iter()
+            .any(|mount| matches!(mount, Mount::Bind { .. }))
+    {
+        security.push("label=disable".to_owned());
+    }
     if let Some(profile) = &spec.seccomp {
         security.push(format!("seccomp={profile}"));
     }

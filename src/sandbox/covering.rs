@@ -893,6 +893,7 @@ pub async fn look_through(
     let is_known = is_whole || covering.record.is_whole(&covering.find);
     let mut spec = spec.covering(&covers);
     spec.warnings.extend(warnings);
+    spec.warnings.extend(git::why_no_git(&spec.project, false));
     spec.warnings
         .extend((!is_known).then(|| NOT_SEARCHED.to_owned()));
     Ok(spec)

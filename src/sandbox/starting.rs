@@ -208,11 +208,11 @@ impl Sandbox {
                     tracked = git.tracked(&hidden).await;
                     notes = git.seal().await;
                 }
-                let no_git = made
-                    .labels
-                    .session
-                    .as_ref()
-                    .and_then(|_| git::why_no_git(&made.spec.project))
+                // Who joins the sandbox of `podbay up` was told when that was made.
+                let is_of_session = made.labels.session.is_some();
+                let no_git = (is_of_session || running.owned)
+                    .then(|| git::why_no_git(&made.spec.project, is_of_session))
+                    .flatten()
                     .into_iter()
                     .collect();
                 [

@@ -250,7 +250,11 @@ fn module(details: &Details, kernel: &Kernel) -> Check {
         .filter(|name| has(details, name))
         .collect();
     if !names.is_empty() {
-        return Check::ok(GROUP, "security module", names.join(", "));
+        let mut detail = names.join(", ");
+        if has(details, "selinux") {
+            detail.push_str("; containers with your files in them run without its label");
+        }
+        return Check::ok(GROUP, "security module", detail);
     }
     let on = kernel.modules.as_deref().unwrap_or_default();
     let unused: Vec<&str> = mandatory(on).collect();

@@ -45,11 +45,21 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
     patterns.into_iter().collect()
 }
 
-/// Returns why a session has no git, although the user's git would find a repository for the
-/// project.
-pub(crate) fn why_no_git(project: &Project) -> Option<String> {
-    if Top::of(project) != Top::None {
-        return None;
+/// Returns why a sandbox has no git, although the user's git would find a repository for the
+/// project. A session has a git folder of its own for a linked worktree.
+pub(crate) fn why_no_git(project: &Project, is_of_session: bool) -> Option<String> {
+    let place = if is_of_session { "session" } else { "sandbox" };
+    match Top::of(project) {
+        Top::Folder => return None,
+        Top::Worktree { .. } if is_of_session => return None,
+        Top::Worktree { common, .. } => {
+            return Some(format!(
+                "git does not work in this {place}: the project is a linked worktree of {}, which is not in the sandbox; \
+                 in `podbay run` and `podbay chat` it does",
+                common.display()
+            ));
+        }
+        Top::None => {}
     }
     let tree = project
         .path()
@@ -58,13 +68,13 @@ pub(crate) fn why_no_git(project: &Project) -> Option<String> {
     Some(if tree == project.path() {
         let named = git_folder(tree).ok().flatten()?;
         format!(
-            "git does not work in this session: the project's file `.git` leads to {}, which is not in the sandbox; where the project is a \
+            "git does not work in this {place}: the project's file `.git` leads to {}, which is not in the sandbox; where the project is a \
              submodule, git works in a session of the repository that it belongs to: name that one's folder, -C DIR",
             named.display()
         )
     } else {
         format!(
-            "git does not work in this session: the project is a folder of the repository {0}, whose `.git` is not in the sandbox; name that \
+            "git does not work in this {place}: the project is a folder of the repository {0}, whose `.git` is not in the sandbox; name that \
              one's folder if you want it there: -C {0}",
             tree.display()
         )
@@ -177,7 +187,7 @@ mod tests {
         let project = place.project("repo/a/sub");
         let root = place.root.display().to_string();
         assert_eq!(obeyed_around(&project), Vec::<String>::new());
-        assert_eq!(why_no_git(&project), None);
+        assert_eq!(why_no_git(&project, true), None);
         let around = |settings: &str| {
             place.repository("repo/.git", settings);
             obeyed_around(&project)
@@ -218,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(around(&hooks(path)), Vec::<String>::new(), "{path}");
         }
-        let why = why_no_git(&project).expect("told");
+        let why = why_no_git(&project, true).expect("told");
         assert!(
             why.contains(&format!("a folder of the repository {root}/repo,")),
             "{why}"
@@ -235,6 +245,25 @@ mod tests {
     }
 
     #[test]
+    fn only_a_session_has_the_git_of_a_linked_worktree() {
+        let place = Place::new();
+        place.repository("bare.git", "");
+        place.write("bare.git/worktrees/w/HEAD", "ref: refs/heads/w\n");
+        let project = place.project("w");
+        place.write(
+            "w/.git",
+            &format!("gitdir: {}/bare.git/worktrees/w\n", place.root.display()),
+        );
+        assert_eq!(why_no_git(&project, true), None);
+        let why = why_no_git(&project, false).expect("told");
+        let repository = place.root.join("bare.git");
+        assert!(
+            why.contains(&format!("a linked worktree of {}", repository.display())),
+            "{why}"
+        );
+    }
+
+    #[test]
     fn settings_of_a_submodule_and_its_superproject_are_obeyed() {
         let place = Place::new();
         place.repository("super/.git", &hooks("sm/above"));
@@ -246,7 +275,7 @@ mod tests {
         let project = place.project("super/sm");
         assert_eq!(obeyed_around(&project), ["/above", "/own", "/x.cfg"]);
         assert!(obeyed_around(&place.project("super/sm/own")).contains(&"/pre-commit".to_owned()));
-        let why = why_no_git(&project).expect("told");
+        let why = why_no_git(&project, true).expect("told");
         assert!(why.contains("leads to ../.git/modules/sm,"), "{why}");
         // At another place, without a repository above the project.
         place.repository("apart", &hooks("own"));

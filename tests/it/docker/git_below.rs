@@ -88,6 +88,13 @@ fn a_linked_worktree_works_in_a_session_and_gets_what_was_done_in_it() {
         &["log", "--format=%s", "main"],
     );
     assert_eq!(log, "one\n");
+    // A sandbox without a session has none, and says so.
+    let done = run(&mut env.here(&["sh", "--", "true"])).expect(0);
+    assert!(
+        done.stderr.contains("a linked worktree of ") && done.stderr.contains("/main/.git, which"),
+        "{}",
+        done.stderr
+    );
     env.assert_no_container();
 }
 

@@ -76,6 +76,7 @@ mod screen;
 mod second;
 mod second_engine;
 mod secrets;
+mod selinux;
 mod setuid;
 mod sh;
 mod shared_files;
