@@ -537,10 +537,16 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "memory keep",
         text: "Keeps a note that the model proposed at the end of a session (`memory.learn`): later sessions are shown it.",
-        examples: &[(
-            "Keep one that `podbay memory list` shows as proposed:",
-            "podbay memory keep build-command",
-        )],
+        examples: &[
+            (
+                "Keep one that `podbay memory list` shows as proposed:",
+                "podbay memory keep build-command",
+            ),
+            (
+                "Of another project:",
+                "podbay memory keep release -C ~/src/site",
+            ),
+        ],
         codes: Codes::Shared,
     },
     Page {
