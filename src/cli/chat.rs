@@ -25,11 +25,12 @@ use super::plan;
 use super::run::listen;
 use super::run::may_run;
 use super::setup::Setup;
+use super::turn_commands::obey;
 use podbay_app as app;
 use podbay_app::Chat;
 use podbay_app::Interrupt;
 use podbay_app::McpPrompt;
-use podbay_app::Undo;
+use podbay_app::Place;
 use podbay_app::exit_code;
 use podbay_config::Origin;
 use podbay_event::CallStatus;
@@ -40,17 +41,16 @@ use podbay_event::RunStatus;
 use podbay_ui::Keyboard;
 use podbay_ui::Paint;
 use podbay_ui::Typed;
-use podbay_ui::revealed;
 use podbay_ui::slash;
 use podbay_ui::slash::Line;
 use podbay_ui::text;
 use podbay_ui::tui;
 use podbay_ui::tui::Tui;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. A message that begins with a slash has it doubled. Ctrl-C ends the turn and asks whether its changes are kept, twice leaves.\n";
+pub(super) const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. A message that begins with a slash has it doubled. Ctrl-C ends the turn and asks whether its changes are kept, twice leaves.\n";
 
 /// The keys of the screen, for its help.
-const KEYS: &str = "Enter sends · Alt-Enter or \\ at the end begins a line · Ctrl-G opens your editor · ↑ ↓ Ctrl-R history · Tab completes, and expands a paste before the cursor · Shift-Tab auto, plan mode, ask · Esc or Ctrl-C stops · Ctrl-O thinking · Ctrl-X panels, Alt-↑ Alt-↓ Enter one of them · PageUp PageDown Ctrl-End scroll · Ctrl-Z suspends · Ctrl-D leaves\n";
+pub(super) const KEYS: &str = "Enter sends · Alt-Enter or \\ at the end begins a line · Ctrl-G opens your editor · ↑ ↓ Ctrl-R history · Tab completes, and expands a paste before the cursor · Shift-Tab auto, plan mode, ask · Esc or Ctrl-C stops · Ctrl-O thinking · Ctrl-X panels, Alt-↑ Alt-↓ Enter one of them · PageUp PageDown Ctrl-End scroll · Ctrl-Z suspends · Ctrl-D leaves\n";
 
 /// What a chat continues as when one line of it was dealt with.
 enum Next {
@@ -187,17 +187,27 @@ pub(super) async fn begin_with(
         is_reviewed,
         mcp_prompts: Vec::new(),
     };
+    // Where the session goes back to if the next model cannot be had.
+    let mut before: Option<Place> = None;
     let code = loop {
         let opened = Chat::open(&place, &face.front(&interrupt, &talk.wishes)).await;
         // Another session that is opened later is as it was left.
         place.plan = app::PlanStart::AsLeft;
         let mut chat = match opened {
             Ok(chat) => chat,
-            Err(error) => {
-                face.close();
-                return Err(error);
-            }
+            Err(error) => match before.take() {
+                Some(last) if !interrupt.is_ended() => {
+                    face.fail(&error);
+                    place = last;
+                    continue;
+                }
+                _ => {
+                    face.close();
+                    return Err(error);
+                }
+            },
         };
+        before = None;
         chat.read_queue(face.queue().clone());
         if flags.accept_auto_run {
             chat.accept_all_auto_run();
@@ -242,6 +252,13 @@ pub(super) async fn begin_with(
             && !interrupt.is_ended()
         {
             tell(&face, &words);
+            if matches!(other, Other::Model(_)) {
+                let resume = Some(app::Resume::Id(session.to_string()));
+                before = Some(Place {
+                    resume,
+                    ..place.clone()
+                });
+            }
             match other.prepare(&session, &mut place, &setup) {
                 Ok(()) => {
                     if let Some(tui) = face.tui() {
@@ -591,7 +608,7 @@ fn overrides_of(flags: &SessionFlags) -> Result<Overrides, app::Error> {
     Ok(overrides)
 }
 
-fn tell(face: &Face, words: &str) {
+pub(super) fn tell(face: &Face, words: &str) {
     if !words.is_empty() {
         face.say(words);
     }
@@ -607,78 +624,6 @@ fn came_words(came: Option<&app::Came>) -> String {
         out.push_str(&format!("{}\n", text::line(&note)));
     }
     out
-}
-
-/// Does what a slash command asks for.
-async fn obey(chat: &mut Chat, command: Line, face: &Face, interrupt: &Interrupt, wishes: &Wishes) {
-    let order = match command {
-        Line::Help => {
-            let keys = if face.tui().is_some() { KEYS } else { "" };
-            return face.say(&format!("{HELP}{keys}{}", slash::help()));
-        }
-        Line::Mode(word) => {
-            return tell(
-                face,
-                &mode(chat, word.as_deref(), wishes).unwrap_or_default(),
-            );
-        }
-        Line::Answers => return face.say(&answers(chat)),
-        Line::Forget(number) => {
-            return face.say(&match chat.forget_answer(number) {
-                Ok(what) => format!("asked again: {}\n", revealed(&what)),
-                Err(problem) => format!("{}\n", text::line(&problem)),
-            });
-        }
-        Line::Context => {
-            let (used, window) = chat.fullness(interrupt).await;
-            return face.say(&context(used, window));
-        }
-        Line::Compact(focus) => {
-            if !chat.compact(&focus, interrupt).await && !interrupt.is_ended() {
-                face.say("Nothing was replaced: a summary would be no shorter.\n");
-            }
-            return;
-        }
-        Line::Undo(n) => Undo::Back {
-            n,
-            merge: false,
-            is_beside: true,
-        },
-        Line::Retry => Undo::Retry {
-            merge: false,
-            is_beside: true,
-        },
-        Line::Redo(n) => Undo::Forward {
-            n,
-            merge: false,
-            is_beside: true,
-        },
-        Line::Wrong(why) => return face.say(&format!("{}\n", text::line(&why))),
-        // The loop has seen to these.
-        Line::Nothing
-        | Line::Quit
-        | Line::Run(_)
-        | Line::Tree(_)
-        | Line::Say(_)
-        | Line::Other(..) => return,
-    };
-    match chat.undo(order, interrupt).await {
-        Ok(answer) => face.say(&super::undo::told(&answer).0),
-        Err(error) => face.fail(&error),
-    }
-}
-
-/// Says which mode holds, or changes it; whoever names one is there again.
-fn mode(chat: &mut Chat, word: Option<&str>, wishes: &Wishes) -> Option<String> {
-    let mode = match word {
-        Some("auto") => app::Mode::Auto,
-        Some("ask") => app::Mode::Ask,
-        Some("deny") => app::Mode::Deny,
-        _ => return Some(format!("mode {}\n", chat.mode().as_str())),
-    };
-    chat.set_mode(mode);
-    wishes.is_away.store(false, Ordering::Relaxed);
-    None
 }
 
 /// Returns the last message of a session and the answer to it, as a chat in lines begins with them.
@@ -699,33 +644,4 @@ fn last_words(events: &[Event]) -> String {
         })
     };
     shown("> ", said) + &shown("", answered)
-}
-
-/// Says how full the model's window is.
-fn context(used: u64, window: Option<u64>) -> String {
-    const CELLS: u64 = 20;
-    let Some(window) = window.filter(|window| *window > 0) else {
-        return format!(
-            "about {used} tokens; the server does not say how many the model reads at once\n"
-        );
-    };
-    let full =
-        usize::try_from((used.saturating_mul(CELLS) / window).min(CELLS)).unwrap_or_default();
-    let bar = "#".repeat(full) + &".".repeat(CELLS as usize - full);
-    format!(
-        "[{bar}] about {used} of {window} tokens, {} %\n",
-        used.saturating_mul(100) / window
-    )
-}
-
-/// Lists the answers that hold.
-fn answers(chat: &Chat) -> String {
-    let all = chat.answers();
-    if all.is_empty() {
-        return "Nothing was allowed for more than once.\n".to_owned();
-    }
-    all.iter()
-        .zip(1..)
-        .map(|(words, n)| format!("{n}. {}\n", revealed(words)))
-        .collect()
 }

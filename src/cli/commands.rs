@@ -5,6 +5,7 @@ use super::execution_report::ReportFormat;
 use super::execution_report::write_new;
 use super::face::Face;
 use super::setup::Setup;
+use super::setup::api_key;
 use podbay_app as app;
 use podbay_app::Chat;
 use podbay_app::Interrupt;
@@ -72,7 +73,7 @@ impl Other {
                 Some(Resume::Id(this.to_owned()))
             }
             Self::Model(name) => {
-                place.config.llm.model = Some(name);
+                app::set_model(&mut place.config, name);
                 Some(Resume::Id(this.to_owned()))
             }
         };
@@ -136,7 +137,10 @@ pub(super) async fn other(
                 _ => Ok("/rewind takes how many of your messages, a number from 1.".to_owned()),
             },
         },
-        "model" if !rest.is_empty() => return Did::Other(Other::Model(rest.to_owned())),
+        "model" if !rest.is_empty() => match other_model(rest, setup, interrupt).await {
+            Ok(()) => return Did::Other(Other::Model(rest.to_owned())),
+            Err(error) => Err(error),
+        },
         "model" => Ok(format!(
             "{} answers; /model NAME continues with another one.",
             chat.model()
@@ -275,6 +279,12 @@ fn sessions(
 fn another(id: &str, chat: &Chat, setup: &Setup) -> Result<(), app::Error> {
     let (id, project) = app::session_project(&setup.state, id)?;
     app::check_project(&id, &project, chat.project())
+}
+
+/// Refuses a model that cannot answer, before this session ends.
+async fn other_model(name: &str, setup: &Setup, interrupt: &Interrupt) -> Result<(), app::Error> {
+    let key = api_key(&setup.config)?;
+    app::check_model(&setup.config, &setup.state, key, name, interrupt.run()).await
 }
 
 /// Has the user pick a session of this project; `None`: none, which is said.

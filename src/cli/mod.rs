@@ -60,6 +60,7 @@ mod setup;
 mod sh;
 mod signals;
 mod skills;
+mod turn_commands;
 mod undo;
 mod why;
 

@@ -241,6 +241,15 @@ impl Store {
             .ok_or_else(|| self.unknown(name))
     }
 
+    /// Refuses a name that no model has, and a path at which there is none.
+    #[boxed]
+    pub async fn check(&self, name: &str) -> Result<(), Error> {
+        match self.find(name)? {
+            Some(_) => Ok(()),
+            None => open(self.path(name)?).await.map(drop),
+        }
+    }
+
     /// Removes a model's files, complete or not; returns whether there were any.
     #[boxed]
     pub async fn remove(&self, name: &str) -> Result<bool, Error> {

@@ -18,6 +18,7 @@ mod format;
 pub mod http;
 mod idle_timer;
 pub mod message;
+mod model_names;
 mod objection;
 mod options;
 mod price;

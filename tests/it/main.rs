@@ -53,6 +53,7 @@ mod modes;
 mod ollama;
 mod one_door;
 mod open_answer;
+mod other_model;
 mod places;
 mod podman;
 mod recipes;

@@ -101,6 +101,15 @@ fn has(list: &Value, word: &str) -> bool {
         .is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(word)))
 }
 
+/// Returns the names of all models of a list.
+pub(super) fn names(models: &Value) -> Vec<String> {
+    let list = models.get("data").and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(|entry| name(entry.get("id")))
+        .collect()
+}
+
 /// Returns a name that is safe to show.
 pub(super) fn name(value: Option<&Value>) -> Option<String> {
     value

@@ -203,7 +203,10 @@ fn every_slash_command_that_opens_another_session_does() {
 #[test]
 fn the_mode_holds_in_the_next_session_and_a_command_that_is_refused_ends_none() {
     let Some(env) = TestBox::new() else { return };
-    let model = ScriptedModel::new().start_blocking();
+    let models = json!({"object": "list", "data": [{"id": "scripted"}, {"id": "other"}]});
+    let model = ScriptedModel::new()
+        .page("/v1/models", 200, models, 100)
+        .start_blocking();
     let mut command = env.here(&["chat", "--endpoint", &model.endpoint()]);
     command.args(["--model", "scripted", "--mode", "auto"]);
     let mut screen = Screen::start(&command);
@@ -215,6 +218,8 @@ fn the_mode_holds_in_the_next_session_and_a_command_that_is_refused_ends_none() 
     screen.sees("There are 0 messages to rewind");
     screen.types("/resume nosuch\r");
     screen.sees("nosuch");
+    screen.types("/model nope\r");
+    screen.sees("lists no model `nope`");
     assert_eq!(env.boxes(), before);
     screen.types("/model other\r");
     screen.sees("deny · other");

@@ -4,6 +4,7 @@ mod ollama;
 
 use std::fmt;
 
+use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -17,6 +18,7 @@ use crate::error::Error;
 use crate::http::Endpoint;
 use crate::options::Options;
 use crate::prompt::Prompt;
+use crate::server_query::ServerQuery;
 use crate::sse::Event;
 use crate::stream::Request;
 use crate::stream::Update;
@@ -55,6 +57,12 @@ apis! {
 pub(crate) trait ChatApi: fmt::Debug + Send + Sync {
     /// Returns the kinds of servers with this API, probed in this order; the last one accepts any.
     fn kinds(&self) -> &'static [&'static dyn Provider];
+
+    /// Returns the names of the models that the server lists.
+    fn model_names<'a>(
+        &'a self,
+        asking: &'a ServerQuery<'a>,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>>;
 
     /// Returns how it writes a conversation.
     fn dialect(&self) -> Dialect;

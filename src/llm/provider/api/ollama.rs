@@ -62,6 +62,13 @@ impl ChatApi for Ollama {
         &[&Ollama]
     }
 
+    fn model_names<'a>(
+        &'a self,
+        asking: &'a ServerQuery<'a>,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        async move { Ok(names(&asking.get("/api/tags").await?)) }.boxed()
+    }
+
     fn dialect(&self) -> Dialect {
         Dialect {
             name: "ollama",
@@ -421,10 +428,17 @@ impl Parser {
 
 /// Returns the name of the first model that the server has.
 fn first_model(tags: &Value) -> Option<String> {
-    let models = tags.get("models")?.as_array()?;
+    names(tags).into_iter().next()
+}
+
+/// Returns the names of all models that the server has.
+fn names(tags: &Value) -> Vec<String> {
+    let models = tags.get("models").and_then(Value::as_array);
     models
-        .iter()
-        .find_map(|model| listed::name(model.get("name").or_else(|| model.get("model"))))
+        .into_iter()
+        .flatten()
+        .filter_map(|model| listed::name(model.get("name").or_else(|| model.get("model"))))
+        .collect()
 }
 
 fn probed(model: String, shown: &Value, wanted_window: u64) -> ProbeResult {
@@ -514,6 +528,7 @@ mod tests {
         assert_eq!(of(json!("tools")), (ToolMode::Constrained, false));
         let tags = json!({"models": [{"name": ""}, {"name": "a:1b"}, {"name": "b"}]});
         assert_eq!(first_model(&tags).as_deref(), Some("a:1b"));
+        assert_eq!(names(&tags), ["a:1b", "b"]);
         assert_eq!(first_model(&json!({})), None);
     }
 }

@@ -10,6 +10,9 @@ mod progress;
 mod request;
 mod shapes;
 
+use futures::future::BoxFuture;
+use futures::future::FutureExt;
+
 use super::Compatible;
 use super::LlamaCpp;
 use super::Provider;
@@ -18,12 +21,14 @@ use super::api::EventParser;
 use super::api::Framing;
 use super::assemble::Assembler;
 use super::failure::Failure;
+use super::listed;
 use crate::dialect;
 use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::http::Endpoint;
 use crate::options::Options;
 use crate::prompt::Prompt;
+use crate::server_query::ServerQuery;
 use crate::stream::Request;
 use crate::stream::Update;
 pub(crate) use request::Manner;
@@ -36,6 +41,13 @@ pub(super) struct OpenAi;
 impl ChatApi for OpenAi {
     fn kinds(&self) -> &'static [&'static dyn Provider] {
         &[&LlamaCpp, &Compatible]
+    }
+
+    fn model_names<'a>(
+        &'a self,
+        asking: &'a ServerQuery<'a>,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        async move { Ok(listed::names(&asking.get_api("/models").await?)) }.boxed()
     }
 
     fn dialect(&self) -> Dialect {
