@@ -22,9 +22,12 @@ use super::front::Wishes;
 use super::front::err_paint;
 use super::history::History;
 use super::plan;
+use super::prompts;
+use super::prompts::Prompts;
 use super::run::listen;
 use super::run::may_run;
 use super::setup::Setup;
+use super::turn_commands::help;
 use super::turn_commands::obey;
 use podbay_app as app;
 use podbay_app::Chat;
@@ -163,9 +166,7 @@ pub(super) async fn begin_with(
     };
     if let Some(tui) = face.tui() {
         tui.history(history.read());
-        tui.custom(super::prompts::help(&super::prompts::all(
-            super::prompts::folder().as_deref(),
-        )));
+        tui.custom(Prompts::of(&place.project).help(&[]));
         for warning in &warnings {
             tui.warn(&format!("warning: {}", text::clean(warning)));
         }
@@ -223,10 +224,7 @@ pub(super) async fn begin_with(
         greet(&mut chat, &face, &interrupt).await;
         talk.mcp_prompts = chat.mcp_prompts(interrupt.run()).await;
         if let Some(tui) = face.tui().filter(|_| !talk.mcp_prompts.is_empty()) {
-            let own = super::prompts::all(super::prompts::folder().as_deref());
-            let mut all = super::prompts::help(&own);
-            all.extend(super::prompts::help_of_servers(&talk.mcp_prompts));
-            tui.custom(all);
+            tui.custom(Prompts::of(&place.project).help(&talk.mcp_prompts));
         }
         if place.resume.is_some() && chat.is_planning() {
             face.say("Plan mode is on, as it was: /plan says what became of the plan.\n");
@@ -330,10 +328,15 @@ impl Talk {
             if face.has_history() {
                 history.add(&message);
             }
-            let prompts = super::prompts::all(super::prompts::folder().as_deref());
+            let prompts = Prompts::of(chat.project());
             let line = match slash::read(&message) {
-                Line::Wrong(why) => match super::prompts::message(&message, &prompts) {
-                    Some(message) => Line::Say(message),
+                Line::Wrong(why) => match prompts.message(&message) {
+                    Some(prompt) => {
+                        if prompt.is_of_project {
+                            face.begin_with(&prompt.text);
+                        }
+                        Line::Say(prompt.text)
+                    }
                     None => self
                         .of_server(&message, chat, face, interrupt)
                         .await
@@ -359,6 +362,10 @@ impl Talk {
                 Line::Say(message) => self.say(&message, chat, face, interrupt).await,
                 Line::Run(command) => self.run(&command, chat, face, interrupt).await,
                 Line::Tree(path) => tree(&path, chat, face, interrupt).await,
+                Line::Help => {
+                    help(face, &prompts.lines(&self.mcp_prompts));
+                    Next::Message
+                }
                 command => {
                     obey(chat, command, face, interrupt, &self.wishes).await;
                     Next::Message
@@ -388,8 +395,8 @@ async fn greet(chat: &mut Chat, face: &Face, interrupt: &Interrupt) {
             super::say("The last task was interrupted. Tell the agent how to continue.\n");
         }
         if let Some(editor) = face.editor() {
-            let prompts = super::prompts::all(super::prompts::folder().as_deref());
-            editor.offer(chat.files(interrupt).await, super::prompts::help(&prompts));
+            let prompts = Prompts::of(chat.project());
+            editor.offer(chat.files(interrupt).await, prompts.help(&[]));
         }
         return;
     };
@@ -438,7 +445,7 @@ impl Talk {
         face: &Face,
         interrupt: &Interrupt,
     ) -> Option<Line> {
-        let (prompt, words) = super::prompts::of_server(message, &self.mcp_prompts)?;
+        let (prompt, words) = prompts::of_server(message, &self.mcp_prompts)?;
         let text = chat.mcp_message(prompt, words, interrupt.run()).await;
         Some(match text {
             Ok(text) => {

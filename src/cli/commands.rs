@@ -4,6 +4,7 @@ use super::execution_report;
 use super::execution_report::ReportFormat;
 use super::execution_report::write_new;
 use super::face::Face;
+use super::prompts::Prompts;
 use super::setup::Setup;
 use super::setup::api_key;
 use podbay_app as app;
@@ -211,8 +212,7 @@ pub(super) async fn other(
         )),
         "prompt" => {
             let of_servers = chat.mcp_prompts(interrupt.run()).await;
-            let folder = super::prompts::folder();
-            Ok(super::prompts::list(folder.as_deref(), &of_servers))
+            Ok(Prompts::of(chat.project()).list(&of_servers))
         }
         "memory" => super::memory::in_chat(rest, chat, face, setup).await,
         "agents" => Ok(super::agents::in_chat(chat, setup)),

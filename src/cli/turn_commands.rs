@@ -16,6 +16,12 @@ use podbay_ui::slash;
 use podbay_ui::slash::Line;
 use podbay_ui::text;
 
+/// Lists keys and commands; `prompts` are the lines of those that files and servers define.
+pub(super) fn help(face: &Face, prompts: &str) {
+    let keys = if face.tui().is_some() { KEYS } else { "" };
+    face.say(&format!("{HELP}{keys}{}{prompts}", slash::help()));
+}
+
 /// Does what a slash command asks for.
 pub(super) async fn obey(
     chat: &mut Chat,
@@ -25,10 +31,6 @@ pub(super) async fn obey(
     wishes: &Wishes,
 ) {
     let order = match command {
-        Line::Help => {
-            let keys = if face.tui().is_some() { KEYS } else { "" };
-            return face.say(&format!("{HELP}{keys}{}", slash::help()));
-        }
         Line::Mode(word) => {
             return tell(
                 face,
@@ -69,6 +71,7 @@ pub(super) async fn obey(
         Line::Wrong(why) => return face.say(&format!("{}\n", text::line(&why))),
         // The loop has seen to these.
         Line::Nothing
+        | Line::Help
         | Line::Quit
         | Line::Run(_)
         | Line::Tree(_)

@@ -8,7 +8,6 @@
 //!
 //! Start with [`Config`], then [`load`].
 
-mod agent_files;
 mod answers;
 mod api_key;
 mod autonomy;
@@ -21,6 +20,7 @@ mod key;
 mod latitude;
 mod layer;
 mod load;
+mod markdown_files;
 mod mcp_servers;
 mod origin;
 mod project;
@@ -40,9 +40,6 @@ mod untrusted_settings;
 mod user_file;
 mod user_folder;
 
-pub use agent_files::AGENTS_FOLDER;
-pub use agent_files::AgentFile;
-pub use agent_files::AgentFiles;
 pub use answers::Answers;
 pub use api_key::KeyError;
 pub use api_key::key_of_file;
@@ -53,6 +50,10 @@ pub use latitude::Latitude;
 pub use latitude::Unit;
 pub use load::Loaded;
 pub use load::load;
+pub use markdown_files::AGENTS_FOLDER;
+pub use markdown_files::COMMANDS_FOLDER;
+pub use markdown_files::MarkdownFile;
+pub use markdown_files::MarkdownFiles;
 pub use origin::Origin;
 pub use origin::Origins;
 pub use project::PROJECT_FILE;

@@ -211,6 +211,11 @@ fn find(name: &str) -> Option<&'static Command> {
         .find(|command| command.name == name || command.aliases.contains(&name))
 }
 
+/// Returns whether a command has that name or alias.
+pub fn is_command(name: &str) -> bool {
+    find(name).is_some()
+}
+
 /// Returns the help of all commands, a line each.
 pub fn help() -> String {
     let mut out = String::new();

@@ -3,7 +3,7 @@
 //!
 //! What stands in it is the project's, or the user's. Both are read by the same strict rules.
 
-use podbay_config::AgentFile;
+use podbay_config::MarkdownFile;
 use podbay_event::frontmatter;
 use podbay_event::is_hidden;
 use podbay_llm::control::ControlTokens;
@@ -33,7 +33,7 @@ const TURNS: u32 = 20;
 
 /// Reads a file. The error says what is wrong with it; warnings say what of it is not used.
 pub(super) fn parse(
-    file: &AgentFile,
+    file: &MarkdownFile,
     source: AgentSource,
     catalogue: &Catalogue,
     warnings: &mut Vec<String>,
@@ -158,7 +158,7 @@ mod tests {
     use podbay_tools as tools;
 
     fn read(text: &str, source: AgentSource) -> (Result<AgentType, String>, Vec<String>) {
-        let file = AgentFile {
+        let file = MarkdownFile {
             stem: "tester".to_owned(),
             path: "tester.md".into(),
             text: Ok(text.to_owned()),

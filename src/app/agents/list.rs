@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::definition::AgentSource;
 use super::definition::parse;
-use podbay_config::AgentFile;
-use podbay_config::AgentFiles;
+use podbay_config::AGENTS_FOLDER;
 use podbay_config::Config;
+use podbay_config::MarkdownFile;
+use podbay_config::MarkdownFiles;
 use podbay_tools as tools;
 use podbay_tools::AgentType;
 use podbay_tools::Catalogue;
@@ -17,6 +18,8 @@ use podbay_tools::ToolSet;
 
 /// Mistakes of files that a session warns of.
 const MOST_WARNINGS: usize = 5;
+/// Most bytes of one file.
+const LONGEST: u64 = 32 << 10;
 
 /// All types, and what is wrong with files among them.
 #[derive(Clone, Debug, Serialize)]
@@ -65,17 +68,18 @@ pub(crate) fn list_agents(
         ..tools::Options::default()
     });
     if let Some(folder) = user {
-        list.add(AgentFiles::of_user(folder), AgentSource::User, &catalogue);
+        let files = MarkdownFiles::of_user(folder, LONGEST);
+        list.add(files, AgentSource::User, &catalogue);
     }
     if let Some(project) = project {
-        let files = AgentFiles::of_project(project);
+        let files = MarkdownFiles::of_project(project, AGENTS_FOLDER, LONGEST);
         list.add(files, AgentSource::Project, &catalogue);
     }
     list
 }
 
 impl AgentList {
-    fn add(&mut self, files: AgentFiles, source: AgentSource, catalogue: &Catalogue) {
+    fn add(&mut self, files: MarkdownFiles, source: AgentSource, catalogue: &Catalogue) {
         self.problems.extend(files.problem);
         for file in &files.files {
             let added = parse(file, source, catalogue, &mut self.problems)
@@ -126,7 +130,7 @@ impl AgentList {
     }
 }
 
-fn shown(file: &AgentFile) -> String {
+fn shown(file: &MarkdownFile) -> String {
     let name = file.path.display().to_string();
     name.chars()
         .map(|c| {
@@ -157,7 +161,7 @@ mod tests {
         let (user, project) = (temp.path().join("user"), temp.path().join("project"));
         write(&user, "explore", "the user's");
         write(&user, "mine", "the user's");
-        let folder = project.join(podbay_config::AGENTS_FOLDER);
+        let folder = project.join(AGENTS_FOLDER);
         for name in ["coder", "explore", "mine", "theirs"] {
             write(&folder, name, "the project's");
         }

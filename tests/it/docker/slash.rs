@@ -231,3 +231,31 @@ fn the_mode_holds_in_the_next_session_and_a_command_that_is_refused_ends_none() 
     assert_eq!(screen.ends().0, 0);
     env.assert_no_container();
 }
+
+/// Issue 33: a project's own commands. What such a file says is only ever a message.
+#[test]
+fn a_command_of_the_project_is_marked_and_becomes_a_message() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".podbay/commands/ship.md", "!touch shipped $ARGUMENTS\n");
+    let model = ScriptedModel::new().says("Seen.").start_blocking();
+    let mut command = env.here(&["chat", "--endpoint", &model.endpoint()]);
+    command.args(["--model", "scripted", "--mode", "auto"]);
+    let mut screen = Screen::start(&command);
+    screen.resize(120, 60);
+    screen.sees("lists keys and commands");
+    screen.types("/shi");
+    screen.sees("the project's: !touch shipped $ARGUMENTS");
+    screen.types("p now\r");
+    let shown = screen.sees("Seen.");
+    assert!(shown.contains("!touch shipped now"), "{shown}");
+    screen.types("/help\r");
+    let help = screen.sees("the project's: !touch");
+    assert!(help.contains("/ship "), "{help}");
+    screen.types("/quit\r");
+    assert_eq!(screen.ends().0, 0);
+    assert!(!env.project().join("shipped").exists());
+    let requests = model.requests();
+    let said = requests.last().expect("one")["messages"].to_string();
+    assert!(said.contains("!touch shipped now"), "{said}");
+    env.assert_no_container();
+}

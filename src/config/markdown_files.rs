@@ -1,4 +1,5 @@
-//! Files that define agents: the user's, and those of a project, which is untrusted.
+//! Markdown files that define agents or commands: the user's, and those of a project, which is
+//! untrusted.
 
 use std::io;
 use std::path::Path;
@@ -7,16 +8,17 @@ use std::path::PathBuf;
 use super::project_folder::ProjectFolder;
 use super::user_file;
 
-/// Where they are in a project.
+/// Where those of agents are in a project.
 pub const AGENTS_FOLDER: &str = ".podbay/agents";
-/// Most files of one folder, and most bytes of one.
+/// Where those of commands are in a project.
+pub const COMMANDS_FOLDER: &str = ".podbay/commands";
+/// Most files of one folder.
 const MOST: usize = 64;
-const LONGEST: u64 = 32 << 10;
 const END: &str = ".md";
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentFile {
+pub struct MarkdownFile {
     /// The file's name without its end.
     pub stem: String,
     pub path: PathBuf,
@@ -26,32 +28,32 @@ pub struct AgentFile {
 
 /// The files of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AgentFiles {
+pub struct MarkdownFiles {
     /// In the order of their names.
-    pub files: Vec<AgentFile>,
+    pub files: Vec<MarkdownFile>,
     /// Why there are no others.
     pub problem: Option<String>,
 }
 
-impl AgentFiles {
-    /// Reads those of the user, who may link to them.
-    pub fn of_user(folder: &Path) -> Self {
+impl MarkdownFiles {
+    /// Reads those of the user, who may link to them; one of more than `longest` bytes is none.
+    pub fn of_user(folder: &Path, longest: u64) -> Self {
         let names = match names(folder) {
             Ok(names) => names,
             Err(error) => return Self::unread(folder, &error),
         };
         let read = |path: &Path| {
             user_file::open(path)
-                .and_then(|(file, _)| user_file::text(file, LONGEST))
+                .and_then(|(file, _)| user_file::text(file, longest))
                 .map_err(|error| error.to_string())
         };
         Self::of(names, folder, read)
     }
 
-    /// Reads those of a project, which is untrusted.
-    pub fn of_project(project: &Path) -> Self {
-        let folder = project.join(AGENTS_FOLDER);
-        let opened = ProjectFolder::open(project, AGENTS_FOLDER)
+    /// Reads those in a folder of a project, which is untrusted.
+    pub fn of_project(project: &Path, within: &str, longest: u64) -> Self {
+        let folder = project.join(within);
+        let opened = ProjectFolder::open(project, within)
             .and_then(|inner| Ok((names(&inner.listed())?, inner)));
         let (names, inner) = match opened {
             Ok(opened) => opened,
@@ -60,7 +62,7 @@ impl AgentFiles {
         let read = |path: &Path| {
             let name = path.file_name().and_then(|name| name.to_str());
             inner
-                .read(name.unwrap_or_default(), LONGEST)
+                .read(name.unwrap_or_default(), longest)
                 .map_err(|error| error.to_string())
         };
         Self::of(names, &folder, read)
@@ -81,7 +83,7 @@ impl AgentFiles {
         names.truncate(MOST);
         let file = |name: String| {
             let path = folder.join(&name);
-            AgentFile {
+            MarkdownFile {
                 stem: name.trim_end_matches(END).to_owned(),
                 text: read(&path),
                 path,
@@ -95,7 +97,7 @@ impl AgentFiles {
 
     fn unread(folder: &Path, error: &io::Error) -> Self {
         let problem = (error.kind() != io::ErrorKind::NotFound)
-            .then(|| format!("the agents in {} are not read: {error}", folder.display()));
+            .then(|| format!("the files in {} are not read: {error}", folder.display()));
         Self {
             files: Vec::new(),
             problem,
@@ -122,17 +124,21 @@ mod tests {
 
     use super::*;
 
+    const LONGEST: u64 = 32 << 10;
+
     #[test]
     fn only_regular_files_of_a_projects_own_folder_are_read() {
         let temp = tempfile::tempdir().expect("a folder");
         let project = temp.path().join("project");
         let folder = project.join(AGENTS_FOLDER);
+        let of_project =
+            |project: &Path| MarkdownFiles::of_project(project, AGENTS_FOLDER, LONGEST);
         fs::create_dir_all(&folder).expect("made");
         assert_eq!(
-            AgentFiles::of_project(&temp.path().join("none")),
-            AgentFiles::default()
+            of_project(&temp.path().join("none")),
+            MarkdownFiles::default()
         );
-        assert_eq!(AgentFiles::of_project(&project), AgentFiles::default());
+        assert_eq!(of_project(&project), MarkdownFiles::default());
         fs::write(temp.path().join("secret"), "secret").expect("written");
         fs::write(folder.join("b.md"), "b").expect("written");
         fs::write(folder.join("notes.txt"), "x").expect("written");
@@ -140,7 +146,7 @@ mod tests {
         symlink(temp.path().join("secret"), folder.join("a.md")).expect("linked");
         nix::unistd::mkfifo(&folder.join("c.md"), Mode::S_IRWXU).expect("made");
         fs::create_dir(folder.join("d.md")).expect("made");
-        let found = AgentFiles::of_project(&project);
+        let found = of_project(&project);
         let texts: Vec<(&str, Result<&str, &str>)> = found
             .files
             .iter()
@@ -161,12 +167,14 @@ mod tests {
         );
         // The user's may be links.
         assert_eq!(
-            AgentFiles::of_user(&folder).files[0].text.as_deref(),
+            MarkdownFiles::of_user(&folder, LONGEST).files[0]
+                .text
+                .as_deref(),
             Ok("secret")
         );
         fs::remove_dir_all(&folder).expect("removed");
         symlink(temp.path(), &folder).expect("linked");
-        let found = AgentFiles::of_project(&project);
+        let found = of_project(&project);
         assert!(found.files.is_empty() && found.problem.is_some());
     }
 
@@ -176,7 +184,7 @@ mod tests {
         for n in 0..70 {
             fs::write(temp.path().join(format!("{n:03}.md")), "x").expect("written");
         }
-        let found = AgentFiles::of_user(temp.path());
+        let found = MarkdownFiles::of_user(temp.path(), LONGEST);
         assert_eq!(found.files.len(), MOST);
         assert!(
             found
