@@ -503,22 +503,6 @@ impl Chat {
         }
     }
 
-    /// Returns what the session took so far, in words.
-    pub fn stats(&self) -> String {
-        let Usage {
-            prompt,
-            cached,
-            completion,
-            cost_usd,
-        } = self.usage;
-        let cost = cost_usd.map_or_else(String::new, |cost| format!("\ncost        ${cost:.4}"));
-        let percent = cached.saturating_mul(100) / prompt.max(1);
-        format!(
-            "requests    {}\ntool calls  {}\nprompt      {prompt} tokens, {percent} % of them cached\nanswers     {completion} tokens{cost}",
-            self.turns, self.tool_calls
-        )
-    }
-
     /// Tells the model something with the next message.
     pub fn tell(&mut self, words: &str) {
         self.seat.agent.add_context(&ProjectContext {

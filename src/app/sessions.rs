@@ -1,4 +1,5 @@
 use std::io::Write;
+use std::path::Path;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
@@ -17,6 +18,7 @@ use podbay_session::SessionFile;
 use podbay_session::SessionList;
 use podbay_session::SessionSummary;
 use podbay_session::State;
+use podbay_session::Stats;
 
 /// Lists so many sessions, newest first, and what was passed over.
 pub fn list_sessions(state: &State, most: usize) -> Result<SessionList, Error> {
@@ -222,6 +224,19 @@ pub fn execution_report(
     let records = session::read(&found.path).map_err(Error::Session)?;
     let report = ExecutionReport::of(&records.events);
     session::redacted(&report, clean).ok_or(Error::Bug)
+}
+
+/// Returns what the sessions of a project took, or without one those of all.
+pub fn stats(state: &State, project: Option<&Path>) -> Result<Stats, Error> {
+    let project = project.map(|project| project.to_string_lossy());
+    Stats::of_all(state, project.as_deref()).map_err(Error::Session)
+}
+
+/// Returns what one session took.
+pub fn session_stats(state: &State, wanted: &str) -> Result<Stats, Error> {
+    let found = session::find(state, wanted).map_err(Error::Session)?;
+    let records = session::read(&found.path).map_err(Error::Session)?;
+    Ok(Stats::of_session(&records.events))
 }
 
 /// Returns a plan of a session, in Markdown: this version, or the last one.

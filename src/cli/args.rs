@@ -27,6 +27,7 @@ use super::presets;
 use super::review::ReviewArgs;
 use super::sessions::SessionsCommand;
 use super::skills::SkillsCommand;
+use super::stats::StatsArgs;
 use super::undo::UndoArgs;
 use super::why::WhyArgs;
 use podbay_event::Seconds;
@@ -80,6 +81,8 @@ pub(super) enum Command {
     Status(StatusArgs),
     /// Show what our own model server prints
     Logs(LogsArgs),
+    /// Show what sessions took: requests, tokens, tools, time and cost
+    Stats(StatsArgs),
     /// Explain what was denied last: what denied it, and what would allow it
     Why(WhyArgs),
     /// Find out which hosts a command needs

@@ -16,6 +16,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 4] = [
             "review",
             "undo",
             "sessions",
+            "stats",
             "memory",
             "agents",
             "skills",

@@ -191,7 +191,7 @@ pub(super) async fn other(
             }
             None => Ok("/copy needs the screen of --tui.".to_owned()),
         },
-        "stats" => Ok(chat.stats()),
+        "stats" => super::stats::in_chat(chat, setup),
         "status" => Ok(status(chat, setup)),
         "tools" => Ok(chat.tools().join(", ")),
         "mcp" => Ok(super::mcp::session_servers(&chat.mcp_servers())),

@@ -237,6 +237,20 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "stats",
+        text: "Adds up what the runs and chats of this project took that have ended: requests to the model, tool calls by tool, tokens, cost and \
+               time. It reads metrics.jsonl in the state folder, which is bounded (`session.events_max`): the oldest are dropped. What an agent \
+               took counts for the session that started it. In a chat /stats shows the same of that session.",
+        examples: &[
+            ("What this project took:", "podbay stats"),
+            (
+                "All projects, for a script:",
+                "podbay stats --all --json | jq .usage",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "why",
         text: "Reads from a session's log what was denied, the newest first: by permissions, by a hook or by the network, why, and what \
                would allow it.",

@@ -60,6 +60,7 @@ mod setup;
 mod sh;
 mod signals;
 mod skills;
+mod stats;
 mod turn_commands;
 mod undo;
 mod why;
@@ -140,6 +141,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
             why::network_log(args.place.path.as_deref(), args.session.as_deref())
         }
         Some(Command::Logs(args)) => environment::logs(args).await,
+        Some(Command::Stats(args)) => stats::stats(&args),
         Some(Command::Why(args)) => why::why(&args),
         Some(Command::Network(command)) => {
             Ok(shell_code(Box::pin(network::network(command)).await))

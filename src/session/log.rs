@@ -117,7 +117,7 @@ impl Log {
         let repair = repair_tail(path)?;
         let good = file.metadata().map_err(Error::io("look at", path))?.len();
         let session = records.session.clone();
-        let log = Self::over(
+        let mut log = Self::over(
             path.to_owned(),
             session,
             Box::new(file),
@@ -125,6 +125,7 @@ impl Log {
             Journal::new(state.events(), options.events_max.bytes()),
             Journal::new(state.metrics(), options.events_max.bytes()),
         );
+        log.metrics.resume(&records.events);
         Ok((log, records, repair))
     }
 

@@ -33,6 +33,7 @@ mod session_file;
 mod session_name;
 mod show;
 mod state;
+mod stats;
 
 pub use artifact::ArtifactPage;
 pub use artifact::Artifacts;
@@ -87,6 +88,7 @@ pub use session_name::rename;
 pub use show::raw;
 pub use show::show;
 pub use state::State;
+pub use stats::Stats;
 
 /// Version of the log's format; it is raised only when an older Podbay would misread a newer log.
 /// New event types and new fields do not count.

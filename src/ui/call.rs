@@ -149,7 +149,8 @@ fn bounded_by(text: &str, max: usize, max_chars: usize) -> String {
     out
 }
 
-pub(super) fn duration(ms: u64) -> String {
+/// Says how long something took.
+pub fn duration(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),
         1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),

@@ -36,6 +36,7 @@ pub mod tui;
 
 pub use ask::Question;
 pub use ask::ask;
+pub use call::duration;
 pub use confirm::confirm;
 pub use execution_report::report_markdown;
 pub use execution_report::report_text;

@@ -61,6 +61,7 @@ mod resume;
 mod session;
 mod silent;
 mod skills;
+mod stats;
 mod steering;
 mod streams;
 mod support;

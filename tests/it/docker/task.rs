@@ -223,6 +223,12 @@ fn what_is_done_without_a_session_is_recorded_and_runs_are_measured() {
         metrics[0]["sandbox_ms"].as_u64().is_some_and(|ms| ms > 0),
         "{metrics:?}"
     );
+    let stats = run(&mut env.here(&["stats", "--json"])).expect(0).json();
+    assert_eq!(
+        [&stats["runs"], &stats["requests"], &stats["usage"]],
+        [&json!(1), &json!(1), &result["usage"]],
+        "{stats}"
+    );
 }
 
 #[test]
