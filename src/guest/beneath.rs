@@ -52,6 +52,14 @@ impl Beneath {
         }
     }
 
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            fd: self.fd.try_clone()?,
+            has_openat2: self.has_openat2,
+            refuses_links: self.refuses_links,
+        })
+    }
+
     /// Returns the same folder, with no link followed in it.
     pub(crate) fn without_links(&self) -> io::Result<Self> {
         Ok(Self {

@@ -45,6 +45,8 @@ pub struct Root {
     /// The folder's absolute name as the model knows it. Removing it only makes a path relative;
     /// the kernel decides whether that path stays inside.
     mount: Vec<u8>,
+    /// Nothing is written: changes are only checked.
+    only_checks: bool,
 }
 
 impl Root {
@@ -57,6 +59,7 @@ impl Root {
         Ok(Self {
             beneath: Beneath::new(fd),
             mount: MOUNT.as_bytes().to_vec(),
+            only_checks: false,
         })
     }
 
@@ -65,7 +68,21 @@ impl Root {
         Ok(Self {
             beneath: self.beneath.without_links()?,
             mount: self.mount.clone(),
+            only_checks: self.only_checks,
         })
+    }
+
+    /// Returns the same, in which changes are only checked.
+    pub(crate) fn checking(&self) -> io::Result<Self> {
+        Ok(Self {
+            beneath: self.beneath.try_clone()?,
+            mount: self.mount.clone(),
+            only_checks: true,
+        })
+    }
+
+    pub(crate) fn only_checks(&self) -> bool {
+        self.only_checks
     }
 
     /// Refuses a link that was found on the way, where none is followed.

@@ -605,7 +605,7 @@ impl Policy {
 
     /// Approves an action that no rule and no answer covers. If a rule about paths exists for that
     /// tool, a link could lead to one of them.
-    fn approved(&self, action: Action) -> Approved<Action> {
+    pub(super) fn approved(&self, action: Action) -> Approved<Action> {
         let mut against = self.deny.iter().chain(&self.gate).chain(&self.ask);
         if against.any(|rule| rule.is_of(&action) && rule.has_path_pattern()) {
             Approved::by_name(action)

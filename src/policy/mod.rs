@@ -14,6 +14,7 @@ mod command_tables;
 mod disguised_commands;
 #[cfg(test)]
 mod dry_runs;
+mod edit_check;
 mod exact_call;
 mod exec_rules;
 mod glob;

@@ -33,6 +33,8 @@ pub(super) enum NotApproved {
     Withdrawn,
     /// The call's sandbox ended before it was answered; the text tells the model.
     BoxEnded(String),
+    /// It cannot do what it says, so the user was not asked: its result.
+    Unfit(Box<Output>),
 }
 
 /// What ends the wait for an answer.
@@ -48,6 +50,7 @@ impl NotApproved {
             Self::Denied(reason) => reason,
             Self::Withdrawn => "the call was cancelled".to_owned(),
             Self::BoxEnded(problem) => problem,
+            Self::Unfit(_) => "it does not fit".to_owned(),
         }
     }
 }
@@ -119,11 +122,18 @@ impl Pipeline {
                 (Err(NotApproved::Denied(reason)), false)
             }
             Verdict::Ask(question) => {
+                if self.asker.can_answer()
+                    && let Some(output) = self.unfit(call, question.action(), cancel).await
+                {
+                    return (Err(NotApproved::Unfit(Box::new(output))), false);
+                }
                 let (outcome, quit) = self.ask(call, name, question, cancel).await;
                 match &outcome {
                     Ok(_) => decided(Decision::Allow, "the user allowed it"),
                     Err(NotApproved::Denied(reason)) => decided(Decision::Deny, reason),
-                    Err(NotApproved::Withdrawn | NotApproved::BoxEnded(_)) => {}
+                    Err(
+                        NotApproved::Withdrawn | NotApproved::BoxEnded(_) | NotApproved::Unfit(_),
+                    ) => {}
                 }
                 (outcome, quit)
             }

@@ -16,6 +16,9 @@ use super::Options;
 use super::Services;
 use super::Window;
 use super::approval::NotApproved;
+use super::call_end::CallEnd;
+use super::call_end::CallInProgress;
+use super::call_end::denied;
 use super::call_status::failed;
 use super::call_status::hint;
 use super::catalogue::ParsedCall;
@@ -31,7 +34,6 @@ use super::dispatch::Workspace;
 use super::dispatch::dispatch;
 use super::early_call;
 use super::hook::HookOptions;
-use super::hook::HookStop;
 use super::hook::Hooks;
 use super::host::CallResult;
 use super::host::Host;
@@ -47,7 +49,6 @@ use super::seen_files::SeenFiles;
 use super::seen_files::memos;
 use super::tasks::Tasks;
 use podbay_event::CallStatus;
-use podbay_event::Decision;
 use podbay_event::Kind;
 use podbay_event::SessionId;
 use podbay_event::Sink;
@@ -322,6 +323,9 @@ impl Pipeline {
                 });
             }
             Err(NotApproved::Withdrawn) => return Ok(self.leave_out(call)),
+            Err(NotApproved::Unfit(output)) => {
+                return Ok(self.end_unfit(underway, &output, &notes));
+            }
             Err(NotApproved::BoxEnded(problem)) => {
                 let text = format!(
                     "The sandbox ended while the user was asked about this call: {problem}. The call was not executed; repeat it if it \
@@ -503,76 +507,6 @@ impl Pipeline {
         })
     }
 
-    /// Ends a call that a hook blocked.
-    fn held(
-        &self,
-        underway: CallInProgress<'_>,
-        held: HookStop,
-    ) -> Result<Finished, PipelineError> {
-        // The hook's time is not the call's.
-        let underway = CallInProgress {
-            begun: Instant::now(),
-            ..underway
-        };
-        match held {
-            HookStop::Blocked(reason) => {
-                let reason = self.record_block(underway.call, underway.name, &reason);
-                Ok(self.finish(underway, CallEnd::new(CallStatus::Denied, denied(&reason))))
-            }
-            HookStop::Cancelled => Ok(self.leave_out(underway.call)),
-            HookStop::Sandbox(error) => {
-                self.finish(
-                    underway,
-                    CallEnd::new(CallStatus::Failed, error.to_string()),
-                );
-                Err(error)
-            }
-        }
-    }
-
-    /// Records that a hook blocks a call; returns the reason for the model.
-    pub(super) fn record_block(&self, call: &ToolCall, name: &str, reason: &str) -> String {
-        let reason = format!("a hook of the user blocks it: {reason}");
-        let (call, name) = (call.id.clone(), name.to_owned());
-        (self.sink)(
-            Kind::CallDecided {
-                call,
-                name,
-                decision: Decision::Deny,
-                reason: reason.clone(),
-            }
-            .into(),
-        );
-        reason
-    }
-
-    /// Ends a call that was cancelled before it started.
-    pub fn leave_out(&self, call: &ToolCall) -> Finished {
-        let text = "not executed: the call was cancelled".to_owned();
-        let underway = CallInProgress {
-            call,
-            name: &call.name,
-            read_only: true,
-            begun: Instant::now(),
-        };
-        self.finish(underway, CallEnd::new(CallStatus::Cancelled, text))
-    }
-
-    /// Ends a call during which Podbay itself failed; the run continues.
-    pub fn crashed(&self, call: &ToolCall) -> Finished {
-        let text =
-            "Podbay itself went wrong in this call, which is a mistake in it and none of yours. What the call may have changed is not \
-                    known: look before you continue, and try another way."
-                .to_owned();
-        let underway = CallInProgress {
-            call,
-            name: &call.name,
-            read_only: false,
-            begun: Instant::now(),
-        };
-        self.finish(underway, CallEnd::new(CallStatus::Failed, text))
-    }
-
     /// Stores text that the model has read, so that a reference can replace it; returns the
     /// artifact's name.
     pub fn keep(&self, call: &str, text: &str) -> Option<String> {
@@ -644,7 +578,7 @@ impl Pipeline {
         }
     }
 
-    fn most(&self, name: &str) -> usize {
+    pub(super) fn most(&self, name: &str) -> usize {
         let window = Window {
             tokens: self.window.load(Ordering::Relaxed),
             percent: self.options.result_percent,
@@ -657,84 +591,4 @@ impl Pipeline {
             .characters()
             .min(usize::try_from(own).unwrap_or(usize::MAX))
     }
-
-    /// Ends a call: the one place that records its result.
-    fn finish(
-        &self,
-        CallInProgress {
-            call,
-            name,
-            read_only,
-            begun,
-        }: CallInProgress<'_>,
-        CallEnd {
-            status,
-            text,
-            artifact,
-            seen,
-        }: CallEnd,
-    ) -> Finished {
-        let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        (self.sink)(
-            Kind::CallFinished {
-                call: call.id.clone(),
-                name: name.to_owned(),
-                status,
-                result: text.clone(),
-                artifact,
-                duration_ms,
-                seen,
-            }
-            .into(),
-        );
-        Finished {
-            status,
-            text,
-            read_only,
-            has_begun: false,
-            quit: false,
-            ends_task: false,
-            changed: Vec::new(),
-            touched: Vec::new(),
-            denied: Vec::new(),
-            image: None,
-        }
-    }
-}
-
-/// A call in progress.
-#[derive(Clone, Copy)]
-struct CallInProgress<'a> {
-    call: &'a ToolCall,
-    name: &'a str,
-    read_only: bool,
-    begun: Instant,
-}
-
-/// The result of a call.
-struct CallEnd {
-    status: CallStatus,
-    text: String,
-    artifact: Option<String>,
-    /// What the model knows of files after the call.
-    seen: Vec<Memo>,
-}
-
-impl CallEnd {
-    /// A result that is only text.
-    fn new(status: CallStatus, text: String) -> Self {
-        Self {
-            status,
-            text,
-            artifact: None,
-            seen: Vec::new(),
-        }
-    }
-}
-
-/// Returns the text for the model about a call that was denied.
-fn denied(reason: &str) -> String {
-    format!(
-        "Denied: {reason}. It was not executed. Do not try to get around this; continue without it, or say what you need."
-    )
 }

@@ -159,6 +159,9 @@ pub enum Fault {
     /// Nothing was done yet: the host must first send what it knows of these.
     #[error("{}: the path changed while it was resolved, so nothing was done; try again", names(.paths))]
     Untold { paths: Vec<BytesPath> },
+    /// The end of a check: nothing speaks against the edit.
+    #[error("it was only checked, and it fits; nothing was written")]
+    OnlyChecked,
     #[error("the command cannot be started: {problem}")]
     NotStarted { problem: String },
     #[error("cancelled")]

@@ -41,6 +41,7 @@ mod kept_format;
 mod line_search;
 mod list_directory;
 pub(super) mod lookalike_names;
+mod made_folders;
 mod mark;
 mod mkdir;
 mod move_file;
@@ -108,13 +109,21 @@ impl Workspace {
 
     /// Returns the same project with links not followed.
     fn by_name(&self) -> Result<Self, Fault> {
+        self.with(self.root.by_name())
+    }
+
+    /// Returns the same project, in which changes are only checked.
+    fn checking(&self) -> Result<Self, Fault> {
+        self.with(self.root.checking())
+    }
+
+    fn with(&self, root: io::Result<Root>) -> Result<Self, Fault> {
         let failed = |error: io::Error| Fault::Io {
             doing: "open the project".into(),
             problem: error.to_string(),
         };
-        let root = self.root.by_name().map_err(failed)?;
         Ok(Self {
-            root,
+            root: root.map_err(failed)?,
             cursors: Arc::clone(&self.cursors),
             changing: Arc::clone(&self.changing),
         })
@@ -137,6 +146,14 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
     if let Call::ByName { call } = call {
         return workspace
             .by_name()
+            .map_or_else(Output::Fault, |workspace| run(&workspace, call, stop));
+    }
+    if let Call::Check { call } = call {
+        if !call.can_be_checked() {
+            return Output::Fault(invalid("call", "cannot be checked before it is executed"));
+        }
+        return workspace
+            .checking()
             .map_or_else(Output::Fault, |workspace| run(&workspace, call, stop));
     }
     match lookalike_names::find_names(&workspace.root, call) {
@@ -179,6 +196,7 @@ fn dispatch(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
             .and_then(|workspace| update_config::run(&workspace, &seen, call))
             .map(Output::Edited),
         Call::ByName { .. }
+        | Call::Check { .. }
         | Call::Bash(_)
         | Call::Exec(_)
         | Call::Hook(_)

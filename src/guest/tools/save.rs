@@ -40,13 +40,15 @@ use nix::sys::stat::SFlag;
 use nix::sys::stat::fchmod;
 use nix::sys::stat::fstat;
 use nix::sys::stat::fstatat;
-use nix::sys::stat::mkdirat;
 use nix::unistd::Gid;
 use nix::unistd::UnlinkatFlags;
 use nix::unistd::fchown;
 use nix::unistd::ftruncate;
 use nix::unistd::unlinkat;
 
+use super::made_folders::MadeFolders;
+use super::made_folders::make_folders;
+use super::made_folders::refuse_backslash;
 use super::mark;
 use super::target_entry::refused;
 use crate::beneath::Links;
@@ -57,7 +59,6 @@ use crate::root::file_type;
 use crate::root::join;
 use crate::root::not_a_file;
 use crate::root::split;
-use crate::root::with_slashes;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::Mark;
@@ -79,6 +80,8 @@ pub(super) struct TargetFile {
     /// Whether the path ended at a link that led here.
     pub(super) linked: bool,
     pub(super) made: MadeFolders,
+    /// It is not written.
+    pub(super) only_checks: bool,
 }
 
 /// The fault for a path that ends with a slash where no folder exists.
@@ -172,6 +175,7 @@ impl TargetFile {
                     old,
                     linked,
                     made,
+                    only_checks: root.only_checks(),
                 });
             }
             root.refuse_link(path)?;
@@ -252,6 +256,7 @@ impl TargetFile {
 
     /// Writes `content`. With `read` the file must still be the one that was read, unchanged.
     pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+        self.end_check()?;
         match self.old {
             None => self.create(content)?,
             Some(old) => self.replace(&old, content, read)?,
@@ -262,6 +267,7 @@ impl TargetFile {
 
     /// Appends `content`; a partial write on a full disk is rolled back. Returns the old length.
     pub(super) fn append(&self, content: &[u8]) -> Result<u64, Fault> {
+        self.end_check()?;
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
         let (fd, stat) = self.writable(OFlag::O_APPEND).map_err(failed)?;
@@ -402,6 +408,15 @@ impl TargetFile {
 
     /// A file without any write bit was made read-only on purpose, even where we could write it (as
     /// root).
+    /// Ends a check before anything is written.
+    pub(super) fn end_check(&self) -> Result<(), Fault> {
+        if self.only_checks {
+            self.check_writable()?;
+            return Err(Fault::OnlyChecked);
+        }
+        Ok(())
+    }
+
     pub(super) fn check_writable(&self) -> Result<(), Fault> {
         match &self.old {
             Some(old) if old.st_mode & 0o222 == 0 => Err(Fault::ReadOnly {
@@ -429,91 +444,10 @@ impl TargetFile {
     }
 }
 
-/// Folders created for a file, the outermost first, each with its parent; removed again if the file
-/// was not written.
-#[derive(Debug, Default)]
-pub(super) struct MadeFolders(Vec<(OwnedFd, Vec<u8>)>);
-
-impl MadeFolders {
-    /// Keeps the folders: the file was written.
-    pub(super) fn keep(&mut self) {
-        self.0.clear();
-    }
-}
-
-impl Drop for MadeFolders {
-    fn drop(&mut self) {
-        for (folder, name) in self.0.iter().rev() {
-            let _ = unlinkat(folder, name.as_slice(), UnlinkatFlags::RemoveDir);
-        }
-    }
-}
-
 enum SwapError {
     /// The file can perhaps still be written in place.
     Refused(Errno),
     Failed(Fault),
-}
-
-/// Creates the missing folders of `parent`; each prefix is resolved anew, so that links on the way
-/// stay beneath.
-///
-/// A missing folder that the path leaves again by `..` is not created: it would stay empty.
-pub(super) fn make_folders(
-    root: &Root,
-    path: &BytesPath,
-    parent: &[u8],
-    made: &mut MadeFolders,
-) -> Result<OwnedFd, Fault> {
-    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-    let failed = |errno| fault(path, errno);
-    let mut here = root
-        .beneath()
-        .open(b"", flags, Links::Follow)
-        .map_err(failed)?;
-    let mut prefix = Vec::new();
-    let names: Vec<&[u8]> = parent
-        .split(|byte| *byte == b'/')
-        .filter(|name| !name.is_empty())
-        .collect();
-    for (at, name) in names.iter().copied().enumerate() {
-        prefix = join(&prefix, name);
-        here = match root.beneath().open(&prefix, flags, Links::Follow) {
-            Err(Errno::ENOENT) if names[at..].contains(&&b".."[..]) => {
-                return Err(root.fault(path, Errno::ENOENT));
-            }
-            Err(Errno::ENOENT) => {
-                refuse_backslash(path, name)?;
-                match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
-                    Ok(()) => made.0.push((here, name.to_vec())),
-                    // Another process created it, or a dangling link has the name; opening it
-                    // tells.
-                    Err(Errno::EEXIST) => {}
-                    Err(errno) => return Err(failed(errno)),
-                }
-                root.beneath()
-                    .open(&prefix, flags, Links::Follow)
-                    .map_err(|errno| root.fault(path, errno))?
-            }
-            other => other.map_err(|errno| root.fault(path, errno))?,
-        };
-    }
-    Ok(here)
-}
-
-/// Refuses to create a name with a backslash: a Windows path was probably meant. An existing one is
-/// accepted.
-pub(super) fn refuse_backslash(path: &BytesPath, name: &[u8]) -> Result<(), Fault> {
-    match with_slashes(path).filter(|_| name.contains(&b'\\')) {
-        Some(slashed) => Err(refused(
-            path,
-            format!(
-                "a backslash is not a separator here but part of the name, and nothing has this name; write {slashed}. Nothing was changed; a name \
-                 that is to have a backslash in it can be made with a command"
-            ),
-        )),
-        None => Ok(()),
-    }
 }
 
 /// A new file beside the one it will replace; removed when it is dropped without

@@ -8,10 +8,10 @@ use nix::sys::stat::SFlag;
 use nix::sys::stat::fstatat;
 
 use super::invalid;
-use super::save::MadeFolders;
+use super::made_folders::MadeFolders;
+use super::made_folders::make_folders;
+use super::made_folders::refuse_backslash;
 use super::save::Parents;
-use super::save::make_folders;
-use super::save::refuse_backslash;
 use crate::beneath::Links;
 use crate::root::Root;
 use crate::root::fault;

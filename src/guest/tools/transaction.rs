@@ -218,6 +218,7 @@ impl Transaction {
     pub(super) fn commit(mut self, seen: &SeenFiles, stop: &Stop<'_>) -> Result<(), Fault> {
         seen.settle()?;
         for file in &mut self.files {
+            file.place.end_check()?;
             file.prepare()?;
             if stop.is_cancelled() {
                 return Err(Fault::Cancelled);

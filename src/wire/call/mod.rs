@@ -122,6 +122,11 @@ macro_rules! calls {
             ByName {
                 call: Box<Call>,
             },
+            /// An edit that is only tried: all of it but the writing. It ends with a fault, which is
+            /// [`Fault::OnlyChecked`](crate::Fault::OnlyChecked) where the edit fits.
+            Check {
+                call: Box<Call>,
+            },
         }
 
         impl Call {
@@ -130,6 +135,7 @@ macro_rules! calls {
                 match self {
                     $(Self::$name(call) => call.facts(),)*
                     Self::ByName { call } => call.facts(),
+                    Self::Check { call } => call.facts().of_check(),
                 }
             }
 
@@ -137,7 +143,7 @@ macro_rules! calls {
             pub fn fields_mut(&mut self) -> CallFields<'_> {
                 match self {
                     $(Self::$name(call) => call.fields_mut(),)*
-                    Self::ByName { call } => call.fields_mut(),
+                    Self::ByName { call } | Self::Check { call } => call.fields_mut(),
                 }
             }
         }
@@ -193,9 +199,36 @@ impl Call {
             call => call,
         }
     }
+
+    /// Returns whether it is an edit that a guest can check before it is made.
+    pub fn can_be_checked(&self) -> bool {
+        matches!(
+            self,
+            Self::WriteFile(_)
+                | Self::EditFile(_)
+                | Self::MultiEdit(_)
+                | Self::ApplyPatch(_)
+                | Self::EditLines(_)
+        )
+    }
 }
 
 impl CallFacts<'_> {
+    /// Returns those of its check: it changes nothing, and what it says reveals what is in the files,
+    /// as reading them would.
+    fn of_check(mut self) -> Self {
+        for named in &mut self.paths {
+            if named.access == PathAccess::Writes {
+                named.access = PathAccess::Tries;
+            }
+        }
+        Self {
+            effect: CallEffect::Nothing,
+            needs: &[CallNeed::ReadFiles],
+            ..self
+        }
+    }
+
     /// Returns the paths that the call changes, as it names them.
     pub fn changes(&self) -> Vec<Cow<'_, BytesPath>> {
         match self.memory {
@@ -322,6 +355,34 @@ mod tests {
                     "{name} in {text}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_check_is_known_as_a_read_of_what_the_edit_would_change() {
+        let checked: Vec<Call> = samples().into_iter().filter(Call::can_be_checked).collect();
+        assert_eq!(checked.len(), 5);
+        for call in checked {
+            let written = call.facts().changes().len();
+            let mut check = Call::Check {
+                call: Box::new(call),
+            };
+            let facts = check.facts();
+            assert!(facts.effect.is_read_only(), "{facts:?}");
+            assert_eq!(facts.needs, [CallNeed::ReadFiles]);
+            assert_eq!(
+                facts.changes().len(),
+                written,
+                "what is known of them is sent"
+            );
+            assert!(
+                facts
+                    .paths
+                    .iter()
+                    .all(|named| named.access == PathAccess::Tries),
+                "{facts:?}"
+            );
+            assert!(check.fields_mut().known.is_some());
         }
     }
 

@@ -49,6 +49,7 @@ fn words(fault: &Fault) -> Option<(&'static str, &'static str)> {
         Fault::Io { .. } => ("no such device", "try again"),
         Fault::Refused { .. }
         | Fault::Invalid { .. }
+        | Fault::OnlyChecked
         | Fault::NotStarted { .. }
         | Fault::Cancelled
         | Fault::BoxEnded { .. } => {

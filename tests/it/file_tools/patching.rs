@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use podbay::event::Answer;
 use podbay::event::Answered;
@@ -29,6 +30,9 @@ use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+
+/// A check ends where the first folder would be made, and what is wrong with this one is behind that.
+const BEHIND_A_FOLDER: &str = "a new file and a new name are taken back by one that does not fit";
 
 /// One case of a table.
 #[derive(Debug, Default)]
@@ -116,8 +120,18 @@ impl Case {
             .map(|(name, text)| (name.as_str(), text.as_str()))
             .collect();
         let project = Project::new(&files);
+        let user = Arc::new(Refusing::default());
+        let checked = project.ask(&user, &self.tool, &self.arguments);
+        assert_eq!(project.files(), self.before, "{}: a check wrote", self.name);
         let finished = project.model(&self.tool, &self.arguments);
         let text = &finished.text;
+        // What fails needs no question, and says the same as without one.
+        let n_asked = user.0.load(Ordering::Relaxed);
+        if self.fails && self.name != BEHIND_A_FOLDER {
+            assert_eq!((n_asked, &checked.text), (0, text), "{}", self.name);
+        } else if !self.arguments.contains("dry_run") {
+            assert_eq!(n_asked, 1, "{}: {}", self.name, checked.text);
+        }
         assert_eq!(
             finished.status != CallStatus::Ok,
             self.fails,
@@ -137,12 +151,7 @@ impl Case {
                 self.name
             );
         }
-        let tree: BTreeMap<String, String> = project
-            .tree()
-            .into_iter()
-            .filter(|(_, text)| text != "/")
-            .collect();
-        assert_eq!(tree, self.after, "{}: {text}", self.name);
+        assert_eq!(project.files(), self.after, "{}: {text}", self.name);
         project.check_untouched();
     }
 }
@@ -196,19 +205,62 @@ impl Services for Nobody {
     }
 }
 
+/// A user who says no, and how often they were asked.
+#[derive(Default)]
+struct Refusing(AtomicUsize);
+
+impl Asker for Refusing {
+    fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::ready(Answer::Deny.into()))
+    }
+
+    fn question<'a>(
+        &'a self,
+        _question: &'a str,
+        _options: &'a [String],
+    ) -> Later<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn can_answer(&self) -> bool {
+        true
+    }
+}
+
 impl Project {
+    /// Returns the files of the project, without its folders.
+    fn files(&self) -> BTreeMap<String, String> {
+        let tree = self.tree().into_iter();
+        tree.filter(|(_, text)| text != "/").collect()
+    }
+
     /// Makes a call as a model does, from its words to what it reads.
     pub(super) fn model(&self, tool: &str, arguments: &str) -> Finished {
+        self.call_by(Mode::Auto, Arc::new(Nobody), tool, arguments)
+    }
+
+    /// Makes a call about which a user is asked.
+    fn ask(&self, user: &Arc<Refusing>, tool: &str, arguments: &str) -> Finished {
+        self.call_by(
+            Mode::Ask,
+            Arc::clone(user) as Arc<dyn Asker>,
+            tool,
+            arguments,
+        )
+    }
+
+    fn call_by(&self, mode: Mode, asker: Arc<dyn Asker>, tool: &str, arguments: &str) -> Finished {
         let options = Options {
             set: ToolSet::Full,
             ..Options::default()
         };
         let pipeline = Pipeline::new(
             Catalogue::new(&options),
-            Policy::new(Mode::Auto, &podbay::policy::Options::default()).expect("no rules"),
+            Policy::new(mode, &podbay::policy::Options::default()).expect("no rules"),
             Arc::new(Near(Workspace::open(&self.path).expect("opens"))),
             Arc::new(Nobody),
-            Arc::new(Nobody),
+            asker,
             Arc::new(|_| {}),
             options,
         );
