@@ -35,9 +35,25 @@ pub enum Lasting {
         what: String,
         /// Whether it can be remembered for the project.
         always: bool,
+        /// It is an edit, and a yes may hold for all edits until the session ends.
+        edits: bool,
     },
-    /// For the call that runs and waits in its middle; `means` says for what of it.
-    InCall { means: String },
+    /// For the call that runs and waits in its middle.
+    InCall {
+        /// What of it a yes covers.
+        means: String,
+        /// What one that lasts covers; `None`: none may.
+        lasting: Option<LastingCommand>,
+    },
+}
+
+/// What a yes covers that lasts longer than the command that waits, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastingCommand {
+    /// Until the session ends.
+    pub session: String,
+    /// In the project; `None`: it cannot be remembered.
+    pub project: Option<String>,
 }
 
 /// What a user says to a question about one call.
@@ -48,7 +64,10 @@ pub enum Answer {
     Allow,
     /// This and every later call that is exactly this, until the session ends.
     AllowSession,
-    /// The same in every session of this project.
+    /// This edit and every later one by a tool for edits, but of protected names, until the session
+    /// ends.
+    AllowEdits,
+    /// This and every later call that is exactly this, in every session of this project.
     AllowAlways,
     Deny,
     /// This and every later call that is exactly this, until the session ends.

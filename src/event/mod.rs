@@ -44,6 +44,7 @@ pub use command::Answered;
 pub use command::Asked;
 pub use command::Command;
 pub use command::Lasting;
+pub use command::LastingCommand;
 pub use duration::Seconds;
 pub use execution_report::ActionDone;
 pub use execution_report::CommandRun;

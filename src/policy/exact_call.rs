@@ -17,6 +17,8 @@ use super::paths::normalized;
 use super::paths::paths;
 use super::tool::tool;
 use podbay_event::Capability;
+use podbay_wire::AskedProgram;
+use podbay_wire::BytesPath;
 use podbay_wire::Call;
 use podbay_wire::PathAccess;
 
@@ -113,6 +115,40 @@ impl ExactCall {
                 .chain(call.with_key.then(|| "with your key".to_owned()))
                 .collect(),
         })
+    }
+
+    /// All edits by the tools for edits, as an answer of the user's.
+    pub(super) fn all_edits() -> Self {
+        Self {
+            tool: "edits".to_owned(),
+            command: None,
+            directory: String::new(),
+            paths: Vec::new(),
+            with: vec!["all of them, but of protected names".to_owned()],
+        }
+    }
+
+    /// The same command with only these words at its beginning, and any behind them.
+    pub(super) fn beginning(self, words: &str) -> Self {
+        let any = std::iter::once("with any words behind it".to_owned());
+        Self {
+            command: Some(words.to_owned()),
+            with: any.chain(self.with).collect(),
+            ..self
+        }
+    }
+
+    /// A program that a command starts, with exactly these arguments.
+    pub(super) fn of_program(program: &AskedProgram) -> Self {
+        let quoted = |word: &BytesPath| format!("'{}'", word.to_text().replace('\'', r"'\''"));
+        let words: Vec<String> = program.argv.iter().map(quoted).collect();
+        Self {
+            tool: "program".to_owned(),
+            command: Some(words.join(" ")),
+            directory: program.directory.to_text(),
+            paths: Vec::new(),
+            with: Vec::new(),
+        }
     }
 
     /// Describes the call in words.

@@ -22,7 +22,6 @@ use super::paths::folder;
 use super::program_table;
 use super::question::Question;
 use super::rule::all_allowed;
-use podbay_event::Answer;
 use podbay_event::Capability;
 use podbay_event::Decision;
 use podbay_wire::BytesPath;
@@ -63,20 +62,20 @@ impl Mode {
 /// Everything a verdict depends on: the mode, the user's rules, and their lasting answers.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    mode: Mode,
+    pub(super) mode: Mode,
     /// Each change and each command is asked about.
-    is_architect: bool,
+    pub(super) is_architect: bool,
     allow: Vec<Rule>,
-    ask: Vec<Rule>,
-    gate: Vec<Rule>,
+    pub(super) ask: Vec<Rule>,
+    pub(super) gate: Vec<Rule>,
     deny: Vec<Rule>,
     /// Lasting answers of this session.
-    allowed: BTreeSet<ExactCall>,
-    refused: BTreeSet<ExactCall>,
+    pub(super) allowed: BTreeSet<ExactCall>,
+    pub(super) refused: BTreeSet<ExactCall>,
     /// Lasting answers for the whole project.
-    always: BTreeSet<ExactCall>,
+    pub(super) always: BTreeSet<ExactCall>,
     /// The working directory of commands, as far as it is known.
-    here: String,
+    pub(super) here: String,
     /// The sandbox can match rules against each program that a command starts, and suspend a
     /// command at its first write.
     sees_programs: bool,
@@ -203,35 +202,6 @@ impl Policy {
     /// Returns whether the user wants to decide everything.
     pub fn is_architect(&self) -> bool {
         self.is_architect
-    }
-
-    /// Records an answer for later calls; a one-time answer is ignored.
-    pub fn remember(&mut self, question: &Question, answer: Answer) {
-        match (answer, question.lasting()) {
-            (Answer::AllowSession, Ok(exact)) => self.allowed.extend([exact.clone()]),
-            (Answer::AllowAlways, Ok(exact)) => self.always.extend([exact.clone()]),
-            (Answer::DenySession, _) => self.refused.extend(question.exact.clone()),
-            _ => {}
-        }
-    }
-
-    /// Restores the answers for the project from earlier sessions.
-    pub fn restore_answers(&mut self, answers: impl IntoIterator<Item = ExactCall>) {
-        self.always.extend(answers);
-    }
-
-    /// Returns what was allowed for the session, then what for the project.
-    pub fn answers(&self) -> (Vec<ExactCall>, Vec<ExactCall>) {
-        (
-            self.allowed.iter().cloned().collect(),
-            self.always.iter().cloned().collect(),
-        )
-    }
-
-    /// Revokes an answer; returns whether it existed.
-    pub fn forget(&mut self, exact: &ExactCall) -> bool {
-        let was_for_session = self.allowed.remove(exact);
-        self.always.remove(exact) || was_for_session
     }
 
     /// Sets the working directory of commands: what the user allowed in one is not allowed in
@@ -417,6 +387,21 @@ impl Policy {
                 reason: format!("{allowed} allows it"),
             };
         }
+        if !asks
+            && decision == Decision::Ask
+            && let Some(begun) = self.allowed_beginning(&action, reading, &capabilities)
+        {
+            return Verdict::Allow {
+                action: Approved::by_name(action),
+                reason: format!("the user allowed `{begun} …` for this session"),
+            };
+        }
+        if !asks && decision == Decision::Ask && self.allows_edit(&action, &capabilities) {
+            return Verdict::Allow {
+                action: self.approved(action),
+                reason: "the user allowed all edits for this session".to_owned(),
+            };
+        }
         let is_apart = matches!(action, Action::Host(HostCall::RunApart(_)));
         if !asks && decision == Decision::Ask && is_apart && !self.is_architect {
             return Verdict::Allow {
@@ -480,9 +465,11 @@ impl Policy {
                 capabilities,
             };
         }
+        let covers_edits = rule.is_none() && self.may_allow_edits(&action, &capabilities);
         let rule = rule.map(|rule| rule.text().to_owned());
         Verdict::Ask(Question {
             action,
+            covers_edits,
             capabilities,
             exact,
             reason_for_once,
@@ -558,15 +545,6 @@ impl Policy {
         Verdict::Allow {
             action: Approved::action(action).with_program_rules(&programs),
             reason: "the user's settings request it".to_owned(),
-        }
-    }
-
-    /// Returns how long an approval of exactly this call lasts, if there is one.
-    fn lasting_answer(&self, exact: &ExactCall) -> Option<&'static str> {
-        match (self.allowed.contains(exact), self.always.contains(exact)) {
-            (_, true) => Some("permanently for this project"),
-            (true, false) => Some("for this session"),
-            (false, false) => None,
         }
     }
 

@@ -45,7 +45,8 @@ fn a_one_time_question_names_the_commands_directory() {
         scope(&policy, "touch x"),
         Lasting::Exactly {
             what: "bash `touch x` in src".to_owned(),
-            always: true
+            always: true,
+            edits: false
         }
     );
 }

@@ -22,6 +22,8 @@ mod host_call;
 mod judge;
 #[cfg(test)]
 mod lasting_answers;
+#[cfg(test)]
+mod lasting_scopes;
 mod narrower_search;
 mod options;
 mod parsed_command;
@@ -30,6 +32,7 @@ mod paths;
 mod program_table;
 mod program_version;
 mod question;
+mod remembered;
 mod rule;
 #[cfg(test)]
 mod rule_cases;
@@ -67,6 +70,7 @@ pub use options::RuleDecision;
 pub use options::RuleEntry;
 pub use options::RuleScope;
 pub use question::Question;
+pub use remembered::LastingScope;
 pub use rule::Rule;
 pub use rule::RuleError;
 pub use tool::BACKGROUND;

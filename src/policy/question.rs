@@ -15,6 +15,8 @@ pub struct Question {
     pub(super) exact: Option<ExactCall>,
     /// Why an approval can only hold once.
     pub(super) reason_for_once: Option<String>,
+    /// The answer may be that all edits are allowed.
+    pub(super) covers_edits: bool,
     /// The rule that requires the question, if any.
     pub(super) rule: Option<String>,
     /// Rules for the programs that it starts.
@@ -55,6 +57,7 @@ impl Question {
             (Ok(exact), _) => Lasting::Exactly {
                 what: exact.words(),
                 always,
+                edits: self.covers_edits,
             },
             (Err(because), Some(folder)) => Lasting::Once {
                 because: format!("it runs in {folder}; {because}"),
@@ -68,11 +71,13 @@ impl Question {
     /// Turns an approving answer into an approval; `None` for a denial.
     pub fn answered(self, answer: Answer) -> Option<Approved<Action>> {
         match answer {
-            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => Some(
-                Approved::by_name(self.action)
-                    .answered()
-                    .with_program_rules(&self.programs),
-            ),
+            Answer::Allow | Answer::AllowSession | Answer::AllowEdits | Answer::AllowAlways => {
+                Some(
+                    Approved::by_name(self.action)
+                        .answered()
+                        .with_program_rules(&self.programs),
+                )
+            }
             Answer::Deny | Answer::DenySession | Answer::Quit => None,
         }
     }

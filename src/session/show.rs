@@ -165,6 +165,7 @@ impl<'a> Calls<'a> {
                 let answer = match answer {
                     Answer::Allow => "allowed it",
                     Answer::AllowSession => "allowed it for the session",
+                    Answer::AllowEdits => "allowed it, and all edits for the session",
                     Answer::AllowAlways => "allowed it for good in this project",
                     Answer::Deny => "denied it",
                     Answer::DenySession => "denied it for the session",

@@ -16,6 +16,7 @@ use podbay_event::ToolCall;
 use podbay_policy::Action;
 use podbay_policy::Approved;
 use podbay_policy::ExactCall;
+use podbay_policy::LastingScope;
 use podbay_policy::Mode;
 use podbay_policy::Question;
 use podbay_policy::Verdict;
@@ -244,9 +245,10 @@ impl Pipeline {
     fn remember(&self, question: &Question, lasting: &Lasting, answer: Answer) -> Answer {
         let answer = match (answer, lasting) {
             (
-                Answer::AllowSession | Answer::AllowAlways,
+                Answer::AllowSession | Answer::AllowAlways | Answer::AllowEdits,
                 Lasting::Once { .. } | Lasting::InCall { .. },
-            ) => Answer::Allow,
+            )
+            | (Answer::AllowEdits, Lasting::Exactly { edits: false, .. }) => Answer::Allow,
             (Answer::AllowAlways, Lasting::Exactly { always: false, .. }) => Answer::AllowSession,
             (answer, _) => answer,
         };
@@ -267,6 +269,14 @@ impl Pipeline {
             .expect("nothing panics while it holds this lock")
             .remember(question, answer);
         answer
+    }
+
+    /// Returns what a lasting answer would cover while this command waits for its first write.
+    pub(super) fn lasting_scope_of(&self, action: &Action) -> Option<LastingScope> {
+        self.policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .lasting_scope_of(action)
     }
 
     /// Returns the mode: what is allowed without asking.

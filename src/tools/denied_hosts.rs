@@ -179,6 +179,7 @@ impl Pipeline {
             lasting: Lasting::Exactly {
                 what: format!("connections to {words}"),
                 always: self.services.keeps_answers(),
+                edits: false,
             },
         };
         tokio::select! {
@@ -218,7 +219,7 @@ impl Pipeline {
                     "network: {words} is blocked, and the user said no{why}; do not retry"
                 );
             }
-            Answer::Allow => "for the next command",
+            Answer::Allow | Answer::AllowEdits => "for the next command",
             Answer::AllowAlways => match self.services.keep_answer(&exact) {
                 Ok(()) => "in this project",
                 Err(problem) => {
@@ -234,7 +235,7 @@ impl Pipeline {
             return format!("network: the user allows {words}, and it is not reached: {error}");
         }
         self.hosts.state(|state| match answer {
-            Answer::Allow => state.once.push(rule),
+            Answer::Allow | Answer::AllowEdits => state.once.push(rule),
             _ => state.allowed.push((exact, how_long == "in this project")),
         });
         format!("network: the user now allows {words} {how_long}: run the command again")

@@ -363,7 +363,8 @@ impl Pipeline {
             };
             (self.sink)(kind.into());
         };
-        let asks = ProgramAsker::new(self, call, name, cancel);
+        let scope = self.lasting_scope_of(action.get());
+        let asks = ProgramAsker::new(self, call, name, scope, cancel);
         let outcome = dispatch(
             action,
             &*self.workspace,

@@ -16,6 +16,8 @@ use podbay_event::Capability;
 use podbay_event::Kind;
 use podbay_event::Lasting;
 use podbay_event::ToolCall;
+use podbay_policy::LastingScope;
+use podbay_policy::Policy;
 use podbay_sandbox::link::Asks;
 use podbay_wire::AskedProgram;
 use podbay_wire::AskedWrite;
@@ -33,6 +35,8 @@ pub(super) struct ProgramAsker<'call> {
     name: &'call str,
     /// Ends this call alone: a user who quits does not wait for its end.
     cancel: CancellationToken,
+    /// What a yes to a write may cover that lasts longer than the call.
+    scope: Option<LastingScope>,
     answers: Mutex<Answers>,
 }
 
@@ -53,10 +57,12 @@ impl<'call> ProgramAsker<'call> {
         pipeline: &'call Pipeline,
         call: &'call ToolCall,
         name: &'call str,
+        scope: Option<LastingScope>,
         cancel: &CancellationToken,
     ) -> Self {
         Self {
             pipeline,
+            scope,
             call,
             name,
             cancel: cancel.child_token(),
@@ -107,12 +113,62 @@ impl<'call> ProgramAsker<'call> {
             .expect("nothing panics while it holds this lock")
     }
 
+    /// Returns whether an earlier answer covers the program.
+    fn is_allowed(&self, program: &AskedProgram) -> bool {
+        self.policy(|policy| policy.allows_program(program))
+    }
+
+    /// Returns what a yes may cover that lasts; a write to a protected name is allowed once only.
+    fn scope_of(&self, program: &AskedProgram) -> Option<LastingScope> {
+        match &program.write {
+            Some(write) if write.protected => None,
+            Some(_) => self.scope.clone(),
+            None => self.policy(|policy| policy.lasting_scope_of_program(program)),
+        }
+    }
+
+    /// Stores an answer for as long as it may hold; returns the answer that takes effect.
+    fn remember(&self, scope: Option<&LastingScope>, answer: Answer) -> Answer {
+        let Some(scope) = scope else {
+            return Answer::Allow;
+        };
+        let services = &self.pipeline.services;
+        let answer = match scope.project() {
+            _ if answer != Answer::AllowAlways => answer,
+            Some(exact) if services.keeps_answers() => match services.keep_answer(exact) {
+                Ok(()) => answer,
+                Err(problem) => {
+                    let message = format!("the answer is valid for this session only: {problem}");
+                    (self.pipeline.sink)(Kind::Warning { message }.into());
+                    Answer::AllowSession
+                }
+            },
+            _ => Answer::AllowSession,
+        };
+        self.policy(|policy| policy.remember_scope(scope, answer));
+        answer
+    }
+
+    fn policy<T>(&self, look: impl FnOnce(&mut Policy) -> T) -> T {
+        look(
+            &mut self
+                .pipeline
+                .policy
+                .lock()
+                .expect("nothing panics while it holds this lock"),
+        )
+    }
+
     async fn put(&self, program: AskedProgram) -> bool {
         let pipeline = self.pipeline;
         if !pipeline.asker.can_answer() {
             self.answers().no_user = true;
             return false;
         }
+        if self.is_allowed(&program) {
+            return true;
+        }
+        let scope = self.scope_of(&program);
         let means = means(program.write.as_ref()).to_owned();
         let capabilities = vec![capability(program)];
         let arguments = pipeline
@@ -139,22 +195,26 @@ impl<'call> ProgramAsker<'call> {
                 agent: None,
                 call,
                 capabilities,
-                lasting: Lasting::InCall { means },
+                lasting: Lasting::InCall {
+                    means,
+                    lasting: scope
+                        .as_ref()
+                        .map(|scope| scope.words(pipeline.services.keeps_answers())),
+                },
             })
             .await;
         if self.cancel.is_cancelled() {
             return given_up().await;
         }
-        let go_on = matches!(
-            answered.answer,
-            Answer::Allow | Answer::AllowSession | Answer::AllowAlways
-        );
-        // The answer holds for this call alone, even if a longer one was given.
         let answer = match answered.answer {
             Answer::Quit => Answer::Quit,
-            _ if go_on => Answer::Allow,
-            _ => Answer::Deny,
+            Answer::Deny | Answer::DenySession => Answer::Deny,
+            Answer::Allow | Answer::AllowEdits => Answer::Allow,
+            answer @ (Answer::AllowSession | Answer::AllowAlways) => {
+                self.remember(scope.as_ref(), answer)
+            }
         };
+        let go_on = !matches!(answer, Answer::Quit | Answer::Deny);
         {
             let mut answers = self.answers();
             answers.waited += begun.elapsed();

@@ -27,6 +27,9 @@ const WHAT_MAX: usize = 300;
 /// Most characters of a reason; whoever has more to say says it in a message.
 const REASON_MAX: usize = 2000;
 
+/// What a yes to all edits covers.
+const EDITS: &str = "s holds for edit_file, multi_edit, apply_patch, edit_lines and write_file in this project, not for commands, and for no protected name";
+
 const PADDED: &str = "Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩; what stands behind them belongs to it.";
 
 /// A call that a user is asked about.
@@ -164,6 +167,9 @@ impl Question {
         if self.may_be_kept() {
             out.push_str("  p = yes, always in this project");
         }
+        if self.may_cover_edits() {
+            out.push_str("\ns = yes, and all edits until the session ends");
+        }
         out.push_str("\nn = no  n WHY = no, and the agent reads why");
         if !self.is_in_call() {
             out.push_str("  d = no, until the session ends");
@@ -182,6 +188,9 @@ impl Question {
                     cut_to(&padding::line(&unmask(what)), WHAT_MAX)
                 )
                 .expect(TAKES_ALL);
+                if self.may_cover_edits() {
+                    writeln!(out, "{EDITS}").expect(TAKES_ALL);
+                }
             }
             Lasting::Exactly { .. } if self.is_large() => {
                 out.push_str("It can only be allowed once: it is too large to be shown whole.\n");
@@ -194,7 +203,17 @@ impl Question {
                 )
                 .expect(TAKES_ALL);
             }
-            Lasting::InCall { means } => writeln!(out, "{means}.").expect(TAKES_ALL),
+            Lasting::InCall { means, lasting } => {
+                writeln!(out, "{means}.").expect(TAKES_ALL);
+                if let Some(lasting) = lasting.as_ref().filter(|_| self.may_last()) {
+                    let shown = |what: &str| cut_to(&padding::line(&unmask(what)), WHAT_MAX);
+                    writeln!(out, "a holds for: {}", shown(&lasting.session)).expect(TAKES_ALL);
+                    if let Some(project) = &lasting.project {
+                        writeln!(out, "p holds for exactly this: {}", shown(project))
+                            .expect(TAKES_ALL);
+                    }
+                }
+            }
             Lasting::Exactly { .. } => {}
         }
         out
@@ -219,6 +238,9 @@ impl Question {
         if self.may_be_kept() {
             out.push_str(" · p project");
         }
+        if self.may_cover_edits() {
+            out.push_str(" · s all edits");
+        }
         out.push_str(" · n no · w why · e more");
         out
     }
@@ -229,11 +251,28 @@ impl Question {
     }
 
     pub(super) fn may_last(&self) -> bool {
-        !self.is_large() && matches!(self.lasting, Lasting::Exactly { .. })
+        let may = match &self.lasting {
+            Lasting::Exactly { .. } => true,
+            Lasting::InCall { lasting, .. } => lasting.is_some(),
+            Lasting::Once { .. } => false,
+        };
+        may && !self.is_large()
     }
 
     pub(super) fn may_be_kept(&self) -> bool {
-        self.may_last() && matches!(self.lasting, Lasting::Exactly { always: true, .. })
+        let may = match &self.lasting {
+            Lasting::Exactly { always, .. } => *always,
+            Lasting::InCall { lasting, .. } => {
+                lasting.as_ref().is_some_and(|lasting| lasting.project.is_some())
+            }
+            Lasting::Once { .. } => false,
+        };
+        may && self.may_last()
+    }
+
+    /// Returns whether all edits may be allowed.
+    pub(super) fn may_cover_edits(&self) -> bool {
+        self.may_last() && matches!(self.lasting, Lasting::Exactly { edits: true, .. })
     }
 
     /// Returns whether some of it is left out: whoever did not see all of a call allows it once at
@@ -279,6 +318,12 @@ pub async fn ask(
                         "It can only be allowed once."
                     };
                     let _ = writeln!(err, "{why}");
+                }
+                Some(Answered {
+                    answer: Answer::AllowEdits,
+                    ..
+                }) if !question.may_cover_edits() => {
+                    let _ = writeln!(err, "It is about more than an edit; y = yes, once.");
                 }
                 Some(Answered {
                     answer: Answer::AllowAlways,
@@ -333,6 +378,7 @@ fn parse(line: &str) -> Option<Answered> {
         _ if !reason.is_empty() => return None,
         "y" | "yes" => Answer::Allow,
         "a" => Answer::AllowSession,
+        "s" => Answer::AllowEdits,
         "p" | "always" => Answer::AllowAlways,
         "n" | "no" => Answer::Deny,
         "d" => Answer::DenySession,

@@ -45,6 +45,8 @@ use crate::support::guest::TestGuest;
 struct Writing {
     inner: Link,
     paths: Vec<&'static str>,
+    /// Only those that are to be held at their first write.
+    only_gated: bool,
 }
 
 /// What a guest asks of a write of `make test`; names with a dot in front are protected.
@@ -76,15 +78,17 @@ impl Workspace for Writing {
 
     fn call_asking<'a>(
         &'a self,
-        _call: Call,
+        call: Call,
         _on_chunk: OnChunk<'a>,
         asks: &'a dyn Asks,
         cancel: &'a CancellationToken,
         _deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
+        let is_gated = matches!(&call, Call::Bash(bash) if bash.write_gate.is_some());
+        let asks_about = |_: &&&'static str| is_gated || !self.only_gated;
         Box::pin(async move {
             let mut denied = Vec::new();
-            for path in &self.paths {
+            for path in self.paths.iter().filter(asks_about) {
                 let program = held(path);
                 let argv = program.argv.clone();
                 let go_on = tokio::select! {
@@ -128,6 +132,7 @@ async fn writing(paths: &[&'static str], wishes: Wishes) -> Desk {
     let workspace = Writing {
         inner: guest.link.clone(),
         paths: paths.to_vec(),
+        only_gated: false,
     };
     Desk::over(guest, Arc::new(workspace), model, wishes).await
 }
@@ -225,6 +230,45 @@ async fn a_write_is_asked_about_in_words_and_a_yes_lets_the_call_go_on() {
         desk.kinds().iter().filter(|kind| answered(kind)).count(),
         2,
         "nothing lasts beyond the call"
+    );
+}
+
+/// Issue 33: a yes at the first write that lasts covers the command that waits for it.
+#[tokio::test]
+async fn a_yes_for_the_session_lets_the_same_command_write_from_then_on() {
+    let bash = |command: &str| json!({ "command": command });
+    let model = ScriptedModel::new()
+        .calls("bash", bash("make test"))
+        .calls("bash", bash("make test V=1"))
+        .calls("bash", bash("make install"))
+        .says("Done.")
+        .start()
+        .await;
+    let guest = TestGuest::start().await;
+    let workspace = Writing {
+        inner: guest.link.clone(),
+        paths: vec!["x.o"],
+        only_gated: true,
+    };
+    let wishes = Wishes {
+        mode: Mode::Ask,
+        ..answers(&[Answer::AllowSession, Answer::Allow])
+    };
+    let desk = Desk::over(guest, Arc::new(workspace), model, wishes).await;
+    let outcome = desk.work("make it").await;
+    assert_eq!(outcome.status, RunStatus::Completed);
+    let answered: Vec<Answer> = desk
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            Kind::PermissionAnswered { answer, .. } => Some(answer),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        answered,
+        [Answer::AllowSession, Answer::Allow],
+        "`make install` is another command"
     );
 }
 

@@ -15,6 +15,7 @@ use podbay::event::Event;
 use podbay::event::Evicted;
 use podbay::event::Kind;
 use podbay::event::Lasting;
+use podbay::event::LastingCommand;
 use podbay::event::Progress as Step;
 use podbay::event::RunStatus;
 use podbay::event::ToolCall;
@@ -638,6 +639,7 @@ fn question(command: &str) -> Question {
         lasting: Lasting::Exactly {
             what: format!("bash `{command}`"),
             always: true,
+            edits: false,
         },
     }
 }
@@ -948,7 +950,10 @@ fn held(path: &str, protected: bool) -> Question {
     Question {
         agent: None,
         capabilities: vec![write],
-        lasting: Lasting::InCall { means },
+        lasting: Lasting::InCall {
+            means,
+            lasting: None,
+        },
         ..question("make test")
     }
 }
@@ -986,6 +991,73 @@ async fn a_question_in_the_middle_of_a_call_says_whose_word_it_is_and_what_a_yes
             && shown.contains("letters that only look like others"),
         "{shown}"
     );
+}
+
+/// Issue 33: what a yes covers that lasts is said, and no more than that is offered.
+#[tokio::test]
+async fn a_lasting_yes_in_the_middle_of_a_call_and_to_all_edits_says_its_scope() {
+    let held = held("build/x.o", false);
+    let Lasting::InCall { means, .. } = held.lasting.clone() else {
+        panic!("{held:?}")
+    };
+    let lasting = |project: Option<&str>| Question {
+        lasting: Lasting::InCall {
+            means: means.clone(),
+            lasting: Some(LastingCommand {
+                session: "bash `make test` (with any words behind it)".to_owned(),
+                project: project.map(str::to_owned),
+            }),
+        },
+        ..held.clone()
+    };
+    let mut person = Person::new();
+    let kept = lasting(Some("bash `make test`"));
+    assert_eq!(
+        person.answers(&kept, &[(600, "p\n")]).await,
+        Some(Answer::AllowAlways)
+    );
+    assert_snapshot!(person.screen.text(), @r"
+
+    bash is paused and waits for your answer:
+      command: make test
+      timeout: 60
+    The sandbox says: `make test` wants to write build/x.o.
+    y = yes  a = yes, until the session ends  p = yes, always in this project
+    n = no  n WHY = no, and the agent reads why  q = no, and quit
+    yes lets the command continue, and it writes without further questions.
+    a holds for: bash `make test` (with any words behind it)
+    p holds for exactly this: bash `make test`
+    Allow it? 
+    ");
+    let mut person = Person::new();
+    let answers = [(600, "p\n"), (1300, "s\n"), (2000, "a\n")];
+    assert_eq!(
+        person.answers(&lasting(None), &answers).await,
+        Some(Answer::AllowSession)
+    );
+    let edit = Question {
+        tool: "edit_file".to_owned(),
+        arguments: r#"{"path":"a","old_string":"b","new_string":"c"}"#.to_owned(),
+        capabilities: vec![Capability::WriteFiles],
+        lasting: Lasting::Exactly {
+            what: "edit_file a".to_owned(),
+            always: true,
+            edits: true,
+        },
+        agent: None,
+    };
+    let mut person = Person::new();
+    assert_eq!(
+        person.answers(&edit, &[(600, "s\n")]).await,
+        Some(Answer::AllowEdits)
+    );
+    let shown = person.screen.text();
+    for words in [
+        "s = yes, and all edits until the session ends",
+        "not for commands, and for no protected name",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
 }
 
 #[tokio::test]
@@ -1042,6 +1114,7 @@ async fn what_can_only_be_allowed_once_offers_no_more() {
         lasting: Lasting::Exactly {
             what: "bash `true`".into(),
             always: false,
+            edits: false,
         },
         ..question("true")
     };

@@ -395,6 +395,7 @@ fn question(command: &str) -> Question {
         lasting: Lasting::Exactly {
             what: command.lines().next().unwrap_or_default().to_owned(),
             always: true,
+            edits: false,
         },
     }
 }
@@ -457,6 +458,34 @@ fn one_key_answers_a_question_that_was_read_and_none_that_was_not() {
             "{key}"
         );
         assert!(!stage.screen.has_modal());
+    }
+}
+
+#[test]
+fn all_edits_are_allowed_by_one_key_where_that_is_offered() {
+    for (edits, expected) in [(true, Some(Answer::AllowEdits)), (false, None)] {
+        let mut stage = Stage::ready();
+        stage.types("go\n");
+        let (answer, mut answered) = oneshot::channel();
+        let question = Question {
+            lasting: Lasting::Exactly {
+                what: "edit_file a".to_owned(),
+                always: true,
+                edits,
+            },
+            ..question("x")
+        };
+        stage.told(Told::Ask(Ask::Permission {
+            question: Box::new(question),
+            answer,
+        }));
+        let shown = stage.frame(120, 40);
+        let says = "s = yes, and all edits until the session ends";
+        assert_eq!(shown.contains(says), edits, "{shown}");
+        stage.later(1000);
+        stage.types("s");
+        let answer = answered.try_recv().ok().map(|answered| answered.answer);
+        assert_eq!(answer, expected);
     }
 }
 

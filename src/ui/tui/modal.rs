@@ -174,6 +174,7 @@ impl Modal {
                     }
                     KeyCode::Char('y') => Answer::Allow,
                     KeyCode::Char('a') if question.may_last() => Answer::AllowSession,
+                    KeyCode::Char('s') if question.may_cover_edits() => Answer::AllowEdits,
                     KeyCode::Char('p') if question.may_be_kept() => Answer::AllowAlways,
                     KeyCode::Char('n') | KeyCode::Esc => {
                         self.deny();
