@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 use std::io::Write;
@@ -26,6 +27,13 @@ use super::text;
 const WHAT_MAX: usize = 300;
 /// Most characters of a reason; whoever has more to say says it in a message.
 const REASON_MAX: usize = 2000;
+
+/// A question of so many lines is shown whole at once; of a longer one so many at its beginning and
+/// at its end, where all stands that is no argument.
+const LINES_WHOLE: usize = 40;
+const LINES_HEAD: usize = 18;
+const LINES_TAIL: usize = 14;
+const EXPAND: &str = "e = show all of it\n";
 
 /// What a yes to all edits covers.
 const EDITS: &str = "s holds for edit_file, multi_edit, apply_patch, edit_lines and write_file in this project, not for commands, and for no protected name";
@@ -262,9 +270,9 @@ impl Question {
     pub(super) fn may_be_kept(&self) -> bool {
         let may = match &self.lasting {
             Lasting::Exactly { always, .. } => *always,
-            Lasting::InCall { lasting, .. } => {
-                lasting.as_ref().is_some_and(|lasting| lasting.project.is_some())
-            }
+            Lasting::InCall { lasting, .. } => lasting
+                .as_ref()
+                .is_some_and(|lasting| lasting.project.is_some()),
             Lasting::Once { .. } => false,
         };
         may && self.may_last()
@@ -301,13 +309,29 @@ pub async fn ask(
         );
         return Some(Answer::Deny.into());
     }
-    if write!(err, "\n{}{}", question.render(paint), question.choices()).is_err() {
+    let whole = question.render(paint);
+    let (shown, mut is_folded) = folded(&whole);
+    let choices = question.choices();
+    let more = if is_folded { EXPAND } else { "" };
+    if write!(err, "\n{shown}{choices}{more}").is_err() {
         // A question that cannot be read cannot be answered.
         return Some(Answer::Deny.into());
     }
     for _ in 0..TRIES {
         match answer("Allow it? ", keyboard, err, cancel).await {
+            Typed::Line(line) if is_folded && line.trim().eq_ignore_ascii_case("e") => {
+                is_folded = false;
+                if write!(err, "\n{whole}{choices}").is_err() {
+                    return Some(Answer::Deny.into());
+                }
+            }
             Typed::Line(line) => match parse(&line) {
+                Some(answered) if is_folded && question.may_last() && lasts(answered.answer) => {
+                    let _ = writeln!(
+                        err,
+                        "That holds for longer: look at all of it first, with e."
+                    );
+                }
                 Some(Answered {
                     answer: Answer::AllowSession | Answer::AllowAlways,
                     ..
@@ -347,6 +371,29 @@ pub async fn ask(
 }
 
 const TAKES_ALL: &str = "a string takes all that is written";
+
+fn lasts(answer: Answer) -> bool {
+    matches!(
+        answer,
+        Answer::AllowSession | Answer::AllowEdits | Answer::AllowAlways
+    )
+}
+
+/// Returns a question as it is shown first, with the middle of a long one left out, and whether it is.
+fn folded(whole: &str) -> (Cow<'_, str>, bool) {
+    let lines: Vec<&str> = whole.lines().collect();
+    if lines.len() <= LINES_WHOLE {
+        return (Cow::Borrowed(whole), false);
+    }
+    let n_hidden = lines.len() - LINES_HEAD - LINES_TAIL;
+    let (head, tail) = (&lines[..LINES_HEAD], &lines[lines.len() - LINES_TAIL..]);
+    let shown = format!(
+        "{}\n  … {n_hidden} more lines; e shows them\n{}\n",
+        head.join("\n"),
+        tail.join("\n")
+    );
+    (Cow::Owned(shown), true)
+}
 
 fn withdrawn(err: &mut impl Write) -> Option<Answered> {
     let _: io::Result<()> = writeln!(err, "\n(the question is withdrawn)");

@@ -47,6 +47,8 @@ use super::Keys;
 use super::Paint;
 use super::Typed;
 use super::edit_text;
+use super::line_paste::Pastes;
+use super::line_paste::WithLabels;
 use super::tui::completions;
 use podbay_event::is_hidden;
 
@@ -74,6 +76,7 @@ pub struct LineEditor {
     engine: Mutex<Option<Reedline>>,
     stop: Arc<AtomicBool>,
     offered: Arc<Mutex<Offered>>,
+    pastes: Pastes,
     pressed: Option<Instant>,
     /// The commands that Shift-Tab stands for.
     next_mode: Vec<&'static str>,
@@ -86,8 +89,12 @@ impl LineEditor {
     pub fn new(messages: Vec<String>, keys: Keys, paint: Paint) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let offered = Arc::new(Mutex::new(Offered::default()));
+        let pastes = Pastes::default();
         let mode: Box<dyn EditMode> = match keys {
-            Keys::Emacs => Box::new(Emacs::new(with_keys(reedline::default_emacs_keybindings()))),
+            Keys::Emacs => {
+                let emacs = Emacs::new(with_keys(reedline::default_emacs_keybindings()));
+                Box::new(WithLabels::new(emacs, pastes.clone()))
+            }
             Keys::Vi => Box::new(Vi::new(
                 with_keys(reedline::default_vi_insert_keybindings()),
                 with_keys(reedline::default_vi_normal_keybindings()),
@@ -115,6 +122,7 @@ impl LineEditor {
             engine: Mutex::new(Some(engine)),
             stop,
             offered,
+            pastes,
             pressed: None,
             next_mode: Vec::new(),
             waiting: VecDeque::new(),
@@ -168,7 +176,8 @@ impl LineEditor {
             let (mut engine, read) = done.ok()?;
             let read = read.ok()?;
             if matches!(&read, Signal::HostCommand(key) if key == OPEN_EDITOR) {
-                engine = tokio::task::spawn_blocking(move || edited(engine))
+                let pastes = self.pastes.clone();
+                engine = tokio::task::spawn_blocking(move || edited(engine, &pastes))
                     .await
                     .ok()?;
             }
@@ -185,7 +194,8 @@ impl LineEditor {
                 }
                 Signal::Success(message) => {
                     self.pressed = None;
-                    return Some(Typed::Line(message.replace("\\\n", "\n")));
+                    let message = message.replace("\\\n", "\n");
+                    return Some(Typed::Line(self.pastes.whole(&message)));
                 }
                 Signal::CtrlD => return Some(Typed::End),
                 Signal::ExternalBreak(_) => return Some(Typed::Cancelled),
@@ -204,8 +214,8 @@ impl LineEditor {
 }
 
 /// Has the user edit what is typed so far in an editor of their own.
-fn edited(mut engine: Reedline) -> Reedline {
-    match edit_text(engine.current_buffer_contents(), ".md") {
+fn edited(mut engine: Reedline, pastes: &Pastes) -> Reedline {
+    match edit_text(&pastes.whole(engine.current_buffer_contents()), ".md") {
         Ok(text) => engine.run_edit_commands(&[
             EditCommand::Clear,
             EditCommand::InsertString(text.trim_end().to_owned()),

@@ -21,6 +21,7 @@ pub mod json;
 mod keyboard;
 mod line;
 mod line_editor;
+mod line_paste;
 mod look_alike;
 mod note;
 mod options;

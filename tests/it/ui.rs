@@ -993,6 +993,40 @@ async fn a_question_in_the_middle_of_a_call_says_whose_word_it_is_and_what_a_yes
     );
 }
 
+/// Issue 33: a long question shows its ends, all of it when the user wants that, and no yes that lasts
+/// before.
+#[tokio::test]
+async fn a_long_question_is_folded_in_lines_and_opens() {
+    let lines: Vec<String> = (1..=100).map(|n| format!("echo {n}")).collect();
+    let long = question(&lines.join("\n"));
+    let mut person = Person::new();
+    let answer = person
+        .answers(&long, &[(600, "a\n"), (1300, "e\n"), (2000, "a\n")])
+        .await;
+    assert_eq!(answer, Some(Answer::AllowSession));
+    let shown = person.screen.text();
+    let (folded, opened) = shown
+        .split_once("look at all of it first, with e.")
+        .expect("it is said");
+    for (part, middle) in [(folded, false), (opened, true)] {
+        assert!(
+            part.contains("echo 1\n") && part.contains("echo 100\n"),
+            "{part}"
+        );
+        assert_eq!(part.contains("echo 50\n"), middle, "{part}");
+        assert_eq!(part.contains("more lines; e shows them"), !middle, "{part}");
+        assert!(
+            part.contains("It would run a command in the sandbox"),
+            "{part}"
+        );
+    }
+    let short = question(&lines[..20].join("\n"));
+    let mut person = Person::new();
+    let answers = [(600, "e\n"), (1300, "y\n")];
+    assert_eq!(person.answers(&short, &answers).await, Some(Answer::Allow));
+    assert!(!person.screen.text().contains("e = show all"));
+}
+
 /// Issue 33: what a yes covers that lasts is said, and no more than that is offered.
 #[tokio::test]
 async fn a_lasting_yes_in_the_middle_of_a_call_and_to_all_edits_says_its_scope() {

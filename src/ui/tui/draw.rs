@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::text::Span;
 
-use super::editor::Editor;
+use super::editor::paste_label;
 use super::popup::MOST_SHOWN;
 use super::screen::Screen;
 use super::status::Phase;
@@ -274,7 +274,7 @@ impl Screen {
                     if !plain.is_empty() {
                         spans.push(span(&std::mem::take(&mut plain), self.theme.plain()));
                     }
-                    spans.push(span(&Editor::paste_label(paste), self.theme.accent()));
+                    spans.push(span(&paste_label(paste), self.theme.accent()));
                 }
                 None => plain.push(c),
             }

@@ -10,6 +10,19 @@ const FIRST_PASTE: u32 = 0xF_0000;
 const MOST_PASTES: usize = 1000;
 const MOST_HISTORY: usize = 1000;
 
+/// Returns whether a paste is shown as how much it is.
+pub(crate) fn is_long_paste(text: &str) -> bool {
+    text.lines().count() > PASTE_LINES || text.chars().nth(PASTE_CHARS).is_some()
+}
+
+/// Returns the words that stand for a paste.
+pub(crate) fn paste_label(text: &str) -> String {
+    match text.lines().count() {
+        0 | 1 => format!("[pasted {} characters]", text.chars().count()),
+        n => format!("[pasted {n} lines]"),
+    }
+}
+
 /// Text with a cursor, and what was sent before.
 #[derive(Default)]
 pub(super) struct Editor {
@@ -54,14 +67,6 @@ impl Editor {
         self.pastes.get(at).map(String::as_str)
     }
 
-    /// Returns the words that stand on the screen for a paste.
-    pub(super) fn paste_label(text: &str) -> String {
-        match text.lines().count() {
-            0 | 1 => format!("[pasted {} characters]", text.chars().count()),
-            n => format!("[pasted {n} lines]"),
-        }
-    }
-
     pub(super) fn insert(&mut self, text: &str) {
         let text: String = text
             .replace("\r\n", "\n")
@@ -78,8 +83,7 @@ impl Editor {
     /// Takes a paste; a long one is one sign.
     pub(super) fn insert_paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let is_long = text.lines().count() > PASTE_LINES || text.chars().nth(PASTE_CHARS).is_some();
-        if !is_long || self.pastes.len() >= MOST_PASTES {
+        if !is_long_paste(&text) || self.pastes.len() >= MOST_PASTES {
             self.insert(&text);
             return;
         }
@@ -398,7 +402,7 @@ mod tests {
         editor.insert(" and say");
         assert_eq!(editor.text().chars().count(), 13);
         assert_eq!(
-            Editor::paste_label(editor.paste('\u{f0000}').expect("it")),
+            paste_label(editor.paste('\u{f0000}').expect("it")),
             "[pasted 214 lines]"
         );
         let message = editor.whole();

@@ -36,6 +36,8 @@ mod frames;
 #[cfg(test)]
 mod page_frames;
 
+pub(crate) use editor::is_long_paste;
+pub(crate) use editor::paste_label;
 pub use handle::OnCommand;
 pub use handle::Tui;
 pub use keys::next_mode;

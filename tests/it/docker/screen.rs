@@ -125,6 +125,7 @@ fn a_chat_in_lines_has_an_editor_with_history_completion_and_pastes() {
     env.write("app.txt", "one\n");
     let model = ScriptedModel::new()
         .says("First.")
+        .says("Long.")
         .says("Second.")
         .start_blocking();
     let told = || {
@@ -139,6 +140,13 @@ fn a_chat_in_lines_has_an_editor_with_history_completion_and_pastes() {
     screen.types("\r");
     screen.sees("First.");
     assert!(told().contains(r"line 1\nline 2"), "{}", told());
+    // A long one stands as how much it is.
+    let long: String = (0..214).map(|n| format!("row {n}\n")).collect();
+    screen.types(&format!("what is \x1b[200~{long}\x1b[201~"));
+    screen.sees("what is [pasted 214 lines]");
+    screen.types("\r");
+    screen.sees("Long.");
+    assert!(told().contains(r"what is row 0\nrow 1\n"), "{}", told());
     // Completion is that of the screen.
     screen.types("/resu\t");
     screen.sees("/resume");
