@@ -10,7 +10,7 @@ use podbay_event::NamedList;
 
 use super::Paint;
 use super::call;
-use super::plain::run_word;
+use super::run_summary::run_word;
 use super::text;
 
 /// Longest piece of a line that is not ours.

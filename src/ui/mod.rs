@@ -31,9 +31,11 @@ mod paint;
 mod plain;
 mod progress;
 mod question;
+mod run_summary;
 pub mod slash;
 pub mod text;
 pub mod tui;
+mod turn_summary;
 
 pub use ask::Question;
 pub use ask::ask;

@@ -7,9 +7,6 @@ use podbay_event::CallStatus;
 use podbay_event::Decision;
 use podbay_event::Event;
 use podbay_event::Kind;
-use podbay_event::LimitKind;
-use podbay_event::RunStatus;
-use podbay_event::Usage;
 
 use super::Paint;
 use super::Progress;
@@ -20,10 +17,12 @@ use super::call;
 use super::note;
 use super::note::SHOWN_LINES;
 use super::note::Tone;
-use super::note::limit_word;
 use super::output::Output;
+use super::run_summary::run_summary;
+use super::run_summary::run_word;
 use super::text;
 use super::text::Cleaner;
+use super::turn_summary::TurnCount;
 
 /// Said of a message that broke off.
 const CUT_SHORT: &str = "(cut short)";
@@ -62,6 +61,7 @@ pub struct Plain<O, E> {
     /// What the calls of the last message are, in words, by their ids.
     wanted: HashMap<String, String>,
     agents: AgentLines,
+    turn: TurnCount,
 }
 
 /// The model's message under way.
@@ -103,6 +103,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             calls: HashMap::new(),
             wanted: HashMap::new(),
             agents: AgentLines::default(),
+            turn: TurnCount::default(),
         }
     }
 
@@ -134,6 +135,10 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
         let progress = self.progress.clone();
         progress.suspend(|| self.show(&event.kind))?;
+        if let Some(summary) = self.turn.take(&event.kind).filter(|_| self.each) {
+            self.progress.working(None);
+            self.remark(&summary)?;
+        }
         if let Some(now) = self.agents.now(&event.kind) {
             self.progress.working(Some(&now));
         }
@@ -288,14 +293,8 @@ impl<O: Write, E: Write> Plain<O, E> {
                     self.print(&response)?;
                 }
                 let status = run_word(*status, *limit);
-                let sum = format!(
-                    "{status}: {}, {}, {}, {}",
-                    n("turn", *turns),
-                    n("call", *tool_calls),
-                    tokens(usage),
-                    call::duration(*duration_ms)
-                );
-                self.note(&paint.dim(&sum))
+                let sum = run_summary(*turns, *tool_calls, usage, *duration_ms);
+                self.note(&paint.dim(&format!("{status}: {sum}")))
             }
             Kind::AgentStarted { .. } | Kind::AgentEvent { .. } | Kind::AgentFinished { .. } => {
                 match self.agents.line(kind, ShowCalls::Ended, paint) {
@@ -500,33 +499,5 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
         writeln!(self.err, "{line}")?;
         self.err.flush()
-    }
-}
-
-fn n(what: &str, count: u32) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn tokens(usage: &Usage) -> String {
-    let cached = if usage.cached > 0 {
-        format!(" ({} cached)", usage.cached)
-    } else {
-        String::new()
-    };
-    let cost = usage
-        .cost_usd
-        .map(|cost| format!(", ${cost:.4}"))
-        .unwrap_or_default();
-    format!("{} tokens{cached}{cost}", usage.total())
-}
-
-pub(super) fn run_word(status: RunStatus, limit: Option<LimitKind>) -> String {
-    match (status, limit) {
-        (RunStatus::Completed, _) => "done".to_owned(),
-        (RunStatus::Failed, _) => "failed".to_owned(),
-        (RunStatus::Limit, Some(limit)) => format!("stopped at the limit of {}", limit_word(limit)),
-        (RunStatus::Limit, None) => "stopped at a limit".to_owned(),
-        (RunStatus::Blocked, _) => "blocked".to_owned(),
-        (RunStatus::Interrupted, _) => "interrupted".to_owned(),
     }
 }

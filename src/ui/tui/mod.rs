@@ -53,3 +53,4 @@ pub use start::StartView;
 pub use status::Facts;
 pub use terminal::restore;
 pub use theme::Theme;
+pub(crate) use transcript::tokens;

@@ -25,7 +25,6 @@ use super::panel::Panel;
 use super::popup::Popup;
 use super::search::Search;
 use super::status;
-use super::status::Count;
 use super::status::Facts;
 use super::status::Phase;
 use super::status::Status;
@@ -43,6 +42,8 @@ use crate::note;
 use crate::note::Tone;
 use crate::slash;
 use crate::text;
+use crate::turn_summary;
+use crate::turn_summary::Count;
 
 /// What the terminal or the driver has to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -556,7 +557,7 @@ impl Screen {
         if let Some(working) = &self.working {
             let ms = now.saturating_duration_since(working.begun).as_millis() as u64;
             let (begun, count) = (working.begun, working.count);
-            let words = status::summary(&count, None, ms);
+            let words = turn_summary::summary(&count, None, ms);
             let note = self
                 .transcript
                 .numbered_note(Tone::Dim, &format!("\n{words}"));
@@ -573,7 +574,7 @@ impl Screen {
     fn project_changed(&mut self, changes: &ProjectChanges) {
         match self.ended.take() {
             Some(ended) => {
-                let words = status::summary(&ended.count, Some(changes), ended.duration_ms);
+                let words = turn_summary::summary(&ended.count, Some(changes), ended.duration_ms);
                 self.transcript
                     .change_note(ended.note, &format!("\n{words}"));
             }

@@ -3,13 +3,11 @@
 use std::time::Instant;
 
 use podbay_event::Progress;
-use podbay_event::ProjectChanges;
 use podbay_event::Unit;
-use podbay_event::Usage;
 
 use super::transcript::tokens;
-use crate::call;
 use crate::text;
+use crate::turn_summary::Count;
 
 /// What is known of the session besides its events.
 #[derive(Clone, Debug, Default)]
@@ -22,14 +20,6 @@ pub struct Facts {
     pub branch: Option<String>,
     /// Plan mode is possible here.
     pub has_plan_mode: bool,
-}
-
-/// The numbers of one turn, or of all.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
-    pub(super) requests: u32,
-    pub(super) calls: u32,
-    pub(super) usage: Usage,
 }
 
 /// A turn under way.
@@ -124,61 +114,9 @@ pub(super) fn step(progress: &Progress) -> String {
     words
 }
 
-/// Says what a turn came to: `3 files, +12 −4, 8 requests, 14.2 k tokens (91 % cached), 3.1 s`.
-pub(super) fn summary(count: &Count, changes: Option<&ProjectChanges>, ms: u64) -> String {
-    let mut parts: Vec<String> = changes.map(ProjectChanges::words).into_iter().collect();
-    parts.push(match count.requests {
-        1 => "1 request".to_owned(),
-        n => format!("{n} requests"),
-    });
-    let usage = &count.usage;
-    if usage.total() > 0 {
-        let cached = usage.cached.saturating_mul(100) / usage.prompt.max(1);
-        parts.push(format!(
-            "{} tokens ({cached} % cached)",
-            tokens(usage.total())
-        ));
-    }
-    parts.push(call::duration(ms));
-    if let Some(cost) = usage.cost_usd {
-        parts.push(format!("${cost:.2}"));
-    }
-    parts.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
-    use podbay_event::ChangedLines;
-
     use super::*;
-
-    #[test]
-    fn a_turn_is_summed_up_in_a_line() {
-        let usage = Usage {
-            prompt: 13_000,
-            cached: 11_830,
-            completion: 1200,
-            cost_usd: Some(0.02),
-        };
-        let count = Count {
-            requests: 8,
-            calls: 9,
-            usage,
-        };
-        let changes = ProjectChanges {
-            n: 3,
-            lines: Some(ChangedLines {
-                added: 12,
-                removed: 4,
-            }),
-            ..ProjectChanges::default()
-        };
-        assert_eq!(
-            summary(&count, Some(&changes), 3100),
-            "3 files, +12 −4, 8 requests, 14.2 k tokens (91 % cached), 3.1 s, $0.02"
-        );
-        assert_eq!(summary(&Count::default(), None, 5), "0 requests, 5 ms");
-    }
 
     #[test]
     fn a_slow_step_says_how_far_it_is() {

@@ -456,7 +456,7 @@ fn thinking_lines(
 }
 
 /// Returns a number of tokens as it is said: `1.2 k`.
-pub(super) fn tokens(n: u64) -> String {
+pub(crate) fn tokens(n: u64) -> String {
     match n {
         0..1000 => n.to_string(),
         1000..1_000_000 => format!("{}.{} k", n / 1000, n % 1000 / 100),

@@ -126,6 +126,7 @@ fn in_lines(env: &TestBox, model: &Running) -> Talk {
     let mut talk = Talk::begin(env, &env.project(), model, &["--mode", "auto"]);
     talk.sees("> ");
     talk.types("unfold the napkin\n");
+    talk.sees("2 requests, ");
     talk.sees("1 file, +1 −0");
     talk
 }
