@@ -10,6 +10,7 @@ use crate::support::test_env::run;
 /// Every command that has the flag, with the words that it needs.
 const COMMANDS: [&[&str]; 24] = [
     &["status"],
+    &["stats"],
     &["agents", "list"],
     &["skills", "list"],
     &["memory", "list"],

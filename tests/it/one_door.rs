@@ -49,8 +49,9 @@ const OTHER_ROOMS: [&str; 15] = [
 /// A name that leads to the sandbox or to the host's own hands, and the only files of `src/` that
 /// may use it.
 const NAMES: &[(&str, &[&str])] = &[
-    // The pipeline, the images that a user names (judged as a `read_file`), and where it is made.
-    // The command line has a function of its own of that name.
+    // The pipeline, the check of an edit before its question (policy makes it, and it writes
+    // nothing), the images that a user names (judged as a `read_file`), and where it is made. The
+    // command line has a function of its own of that name.
     (
         "dispatch(",
         &[
@@ -58,6 +59,7 @@ const NAMES: &[(&str, &[&str])] = &[
             "guest/session.rs",
             "guest/tools/mod.rs",
             "tools/dispatch.rs",
+            "tools/edit_check.rs",
             "tools/images.rs",
             "tools/pipeline.rs",
         ],
@@ -96,7 +98,11 @@ const NAMES: &[(&str, &[&str])] = &[
     ("Approved::action(", &["policy/judge.rs"]),
     (
         "Approved::by_name(",
-        &["policy/judge.rs", "policy/question.rs"],
+        &[
+            "policy/edit_check.rs",
+            "policy/judge.rs",
+            "policy/question.rs",
+        ],
     ),
     (
         "fn action(mut action: Action) -> Self",
