@@ -9,6 +9,7 @@ mod mcp;
 mod names;
 mod outside;
 mod own_machine;
+mod search;
 mod session_install;
 mod throwaway;
 mod web;
