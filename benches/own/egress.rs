@@ -43,17 +43,16 @@ use tokio_rustls::rustls;
 use super::Outcome;
 use super::table::Table;
 use super::table::Times;
+use super::throughput;
 
 const NAME: &str = "a.example";
 /// What the name resolves to, and the ports of its servers: bytes without end, answers of plain
 /// HTTP, TLS.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
-const FLOOD: u16 = 1;
+pub(super) const FLOOD: u16 = 1;
 const WEB: u16 = 80;
 const TLS: u16 = 443;
 
-const BODY: usize = 1024 * 1024 * 1024;
-const BODIES: usize = 5;
 const REQUESTS: usize = 2000;
 const HANDSHAKES: usize = 200;
 
@@ -149,24 +148,7 @@ async fn measure(
     servers: Servers,
     connector: &TlsConnector,
 ) -> Outcome<()> {
-    let (mut direct, mut through) = (Times::default(), Times::default());
-    for _ in 0..BODIES {
-        direct
-            .0
-            .push(read_body(&mut dial(servers.flood).await?).await?);
-        through
-            .0
-            .push(read_body(&mut tunnel(socket, FLOOD).await?).await?);
-    }
-    let share = direct.at(50).as_secs_f64() / through.at(50).as_secs_f64() * 100.0;
-    let rate = |times: &Times| BODY as f64 / times.at(50).as_secs_f64() / 1e9;
-    let what = format!(
-        "1 GiB through the egress gateway at {:.1} GB/s, of what it is direct, {:.1} GB/s",
-        rate(&through),
-        rate(&direct)
-    );
-    table.figure(&what, &format!("{share:.0} %"), "≥ 80 %", share >= 80.0);
-
+    throughput::rows(table, socket, servers.flood).await?;
     let (mut near, mut far) = (UnixStream::connect(socket).await?, dial(servers.web).await?);
     let (mut direct, mut through) = (Times::default(), Times::default());
     for _ in 0..REQUESTS {
@@ -189,7 +171,8 @@ async fn measure(
         greet(connector, dial(servers.tls).await?).await?;
         direct.0.push(begun.elapsed());
         let begun = Instant::now();
-        greet(connector, tunnel(socket, TLS).await?).await?;
+        let near = UnixStream::connect(socket).await?;
+        greet(connector, tunnel(near, TLS).await?).await?;
         through.0.push(begun.elapsed());
     }
     added(
@@ -223,8 +206,11 @@ async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn tunnel(socket: &Path, port: u16) -> io::Result<UnixStream> {
-    let mut stream = UnixStream::connect(socket).await?;
+/// Makes a connection to a proxy a tunnel.
+pub(super) async fn tunnel<S>(mut stream: S, port: u16) -> io::Result<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     stream
         .write_all(
             format!("CONNECT {NAME}:{port} HTTP/1.1\r\nHost: {NAME}:{port}\r\n\r\n").as_bytes(),
@@ -232,20 +218,6 @@ async fn tunnel(socket: &Path, port: u16) -> io::Result<UnixStream> {
         .await?;
     read_head(&mut stream).await?;
     Ok(stream)
-}
-
-async fn read_body(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Duration> {
-    let mut buffer = vec![0; 256 * 1024];
-    let begun = Instant::now();
-    stream.write_all(b"x").await?;
-    let mut n_read = 0;
-    while n_read < BODY {
-        match stream.read(&mut buffer).await? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            more => n_read += more,
-        }
-    }
-    Ok(begun.elapsed())
 }
 
 async fn request(

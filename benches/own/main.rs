@@ -46,6 +46,7 @@ mod shell;
 #[path = "../compare/table.rs"]
 #[expect(dead_code, reason = "shared: no row here is in seconds")]
 mod table;
+mod throughput;
 mod turns;
 
 use std::error::Error;

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use podbay_wire::HOST_CHUNK;
+
 /// The bounds, as fields so that tests need not wait for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -31,7 +33,7 @@ pub struct Limits {
     /// one to five minutes.
     pub idle: Duration,
     /// Connections of clients. Each costs two descriptors, of which an engine gives a container a
-    /// million, and two buffers.
+    /// million.
     pub connections: usize,
     /// Bytes of an answer's head. Large cookies are sent by servers that do not matter here; twice
     /// what hyper's clients usually see.
@@ -62,10 +64,9 @@ impl Default for Limits {
 /// Header lines of a head, of either side.
 pub(crate) const HEADERS: usize = 100;
 
-/// A tunnel's buffer for one direction: what an idle one holds, and what one that is always full
-/// grows to. Larger ones are no faster.
-pub(crate) const SMALL_BUFFER: usize = 8 * 1024;
-pub(crate) const LARGE_BUFFER: usize = 64 * 1024;
+/// The buffer for one direction of a stream to the user's machine, which goes in frames of this
+/// size. Other tunnels hold none while nothing goes.
+pub(crate) const BUFFER: usize = HOST_CHUNK;
 
 /// Attempts that are open or not yet written: one for each connection, and as many that wait. At
 /// this bound requests wait; none goes unrecorded.

@@ -22,8 +22,7 @@ use super::gateway::ENDING;
 use super::gateway::Shared;
 use super::grant::Grant;
 use super::head::Heads;
-use super::limits::LARGE_BUFFER;
-use super::limits::SMALL_BUFFER;
+use super::limits::BUFFER;
 use super::reach::ServerStream;
 
 /// Carries a tunnel, and ends it once its rule is withdrawn, nothing goes in it any more, or the
@@ -96,45 +95,68 @@ impl Tunnel {
             server,
             from_server,
         } = self;
-        let first = (from_client, from_server);
+        write_first(&mut client, from_server, |n_bytes| {
+            traffic.count(Direction::ToClient, n_bytes);
+        })
+        .await?;
+        let count = |n_bytes| traffic.count(Direction::ToServer, n_bytes);
         match server {
             Either::Left(mut server) => {
-                both_ways(client.split(), server.split(), first, traffic).await
+                write_first(&mut server, from_client, count).await?;
+                podbay_relay::both_ways(&client, &server, |direction, n_bytes| {
+                    traffic.count(direction_of(direction), n_bytes);
+                })
+                .await
             }
-            Either::Right(server) => {
-                both_ways(client.split(), tokio::io::split(server), first, traffic).await
+            Either::Right(mut server) => {
+                write_first(&mut server, from_client, count).await?;
+                by_frames(client.split(), tokio::io::split(server), traffic).await
             }
         }
     }
 }
 
-async fn both_ways(
+/// Writes what was read before there was a tunnel.
+async fn write_first(
+    to: &mut (impl AsyncWrite + Unpin),
+    first: Bytes,
+    count: impl Fn(usize),
+) -> io::Result<()> {
+    if !first.is_empty() {
+        to.write_all(&first).await?;
+        count(first.len());
+    }
+    Ok(())
+}
+
+fn direction_of(direction: podbay_relay::Direction) -> Direction {
+    match direction {
+        podbay_relay::Direction::ToSecond => Direction::ToServer,
+        podbay_relay::Direction::ToFirst => Direction::ToClient,
+    }
+}
+
+/// Carries bytes of a stream to the user's machine, which is no socket here.
+async fn by_frames(
     (from_client, to_client): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     (from_server, to_server): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
-    first: (Bytes, Bytes),
     traffic: &Traffic,
 ) -> io::Result<()> {
     tokio::try_join!(
-        carry_one_way(first.0, from_client, to_server, |n_bytes| traffic
+        carry_one_way(from_client, to_server, |n_bytes| traffic
             .count(Direction::ToServer, n_bytes)),
-        carry_one_way(first.1, from_server, to_client, |n_bytes| traffic
+        carry_one_way(from_server, to_client, |n_bytes| traffic
             .count(Direction::ToClient, n_bytes)),
     )?;
     Ok(())
 }
 
-/// The buffer grows while it is filled by every read, and is small again once one fills a quarter,
-/// so that idle tunnels hold little.
 async fn carry_one_way(
-    first: Bytes,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     count: impl Fn(usize),
 ) -> io::Result<()> {
-    to.write_all(&first).await?;
-    count(first.len());
-    drop(first);
-    let mut buffer = vec![0; SMALL_BUFFER];
+    let mut buffer = vec![0; BUFFER];
     loop {
         let n_read = from.read(&mut buffer).await?;
         if n_read == 0 {
@@ -142,10 +164,5 @@ async fn carry_one_way(
         }
         to.write_all(&buffer[..n_read]).await?;
         count(n_read);
-        if n_read == buffer.len() && n_read < LARGE_BUFFER {
-            buffer = vec![0; 2 * n_read];
-        } else if n_read < buffer.len() / 4 && buffer.len() > SMALL_BUFFER {
-            buffer = vec![0; SMALL_BUFFER];
-        }
     }
 }

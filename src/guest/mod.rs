@@ -74,6 +74,7 @@ pub use filter::apply as filter_commands;
 pub use gate::probe_exec_gate;
 pub use line_diff::LineDiff;
 pub use mounts::foreign_below;
+pub use network::serve_proxy;
 pub use role::main;
 pub use serve::Error;
 pub use serve::serve;

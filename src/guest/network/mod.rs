@@ -76,6 +76,11 @@ pub(super) fn start() -> io::Result<()> {
         .map(drop)
 }
 
+/// Serves the proxy alone, which leads to the gateway of this socket.
+pub async fn serve_proxy(listener: tokio::net::TcpListener, socket: PathBuf) {
+    proxy::serve(listener, Carrier::new(socket)).await;
+}
+
 /// Returns why programs that know nothing of proxies reach no host, where they should.
 pub(super) fn no_names() -> Option<&'static str> {
     NO_NAMES.get().map(String::as_str)

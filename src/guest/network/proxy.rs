@@ -22,9 +22,6 @@ use super::gateway;
 /// Connections at once: each takes two descriptors, of which this process has 4096.
 const CONNECTIONS: usize = 1000;
 
-/// Bytes of a connection's buffer for each direction.
-const BUFFER: usize = 32 * 1024;
-
 /// For descriptors to become free.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -75,7 +72,7 @@ pub(super) async fn serve(listener: TcpListener, carrier: Carrier) {
 }
 
 async fn carry(
-    mut client: TcpStream,
+    client: TcpStream,
     from: SocketAddr,
     socket: &Path,
     purpose: EgressPurpose,
@@ -84,11 +81,7 @@ async fn carry(
     let program = asker::of_stream(from, client.local_addr()?);
     let speaks_to_proxy = purpose == EgressPurpose::Proxy;
     match gateway::connect(socket, purpose, program).await {
-        Ok(mut gateway) => {
-            tokio::io::copy_bidirectional_with_sizes(&mut client, &mut gateway, BUFFER, BUFFER)
-                .await
-                .map(drop)
-        }
+        Ok(gateway) => podbay_relay::both_ways(&client, &gateway, |_, _| {}).await,
         // What it speaks is unknown, and the end of its connection is the answer.
         Err(error) if !speaks_to_proxy => Err(error),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
