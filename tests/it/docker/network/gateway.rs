@@ -17,7 +17,7 @@ use crate::support::test_env::within;
 impl TestBox {
     /// Returns the id of the only gateway, once it runs.
     #[track_caller]
-    fn gateway(&self) -> String {
+    pub(super) fn gateway(&self) -> String {
         let filter = format!("label=dev.podbay.project={}", self.key());
         let role = "label=dev.podbay.role=gateway";
         let mut found = String::new();

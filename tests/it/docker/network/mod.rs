@@ -3,6 +3,7 @@
 
 mod asked;
 mod clients;
+mod crowd;
 mod gateway;
 mod install;
 mod mcp;
