@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -208,11 +207,18 @@ pub(super) async fn languages(
 }
 
 async fn languages_of(provision: &Provision, cancel: &CancellationToken) -> Vec<&'static Language> {
-    let found = sandbox::languages().iter().map(|language| async move {
-        let image = image_of(provision, language, cancel).await;
-        image.map(|_| language)
+    let images = sandbox::languages().iter().flat_map(|row| &row.images);
+    let names: Vec<&str> = images.map(String::as_str).collect();
+    let present = provision.present(&names, cancel).await;
+    let present = present.unwrap_or_else(|error| {
+        tracing::debug!(%error, "no image is known");
+        Vec::new()
     });
-    join_all(found).await.into_iter().flatten().collect()
+    let has_image = |row: &&Language| {
+        let mut images = row.images.iter();
+        images.any(|image| present.contains(&image.as_str()))
+    };
+    sandbox::languages().iter().filter(has_image).collect()
 }
 
 /// Returns the first image of a language that is here, with its name. None is built or pulled: that

@@ -88,11 +88,26 @@ impl Engine {
             "label".to_owned(),
             vec![format!("{}role", super::label::PREFIX)],
         )]);
-        let options = ListImagesOptionsBuilder::default()
-            .filters(&filters)
-            .build();
+        self.list(&filters, "list our images", cancel).await
+    }
+
+    /// Lists all images. A list has neither volumes nor variables of one.
+    pub(super) async fn all_images(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ImageFacts>, Error> {
+        self.list(&HashMap::new(), "list images", cancel).await
+    }
+
+    async fn list(
+        &self,
+        filters: &HashMap<String, Vec<String>>,
+        doing: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ImageFacts>, Error> {
+        let options = ListImagesOptionsBuilder::default().filters(filters).build();
         let found = bounded(
-            || "list our images".to_owned(),
+            || doing.to_owned(),
             cancel,
             self.timeout,
             self.docker.list_images(Some(options)),
@@ -412,7 +427,7 @@ fn context(files: &[(String, Bytes, bool)]) -> std::io::Result<Bytes> {
 
 /// Splits `repository:tag`; a colon before the last slash belongs to a registry's port, and a
 /// digest is no tag.
-fn split_tag(name: &str) -> (&str, &str) {
+pub(super) fn split_tag(name: &str) -> (&str, &str) {
     if let Some((repository, digest)) = name.split_once('@') {
         return (repository, digest);
     }

@@ -26,6 +26,7 @@ mod host_program;
 mod image;
 mod image_archive;
 mod image_links;
+mod image_lookup;
 mod label;
 mod machine_id;
 mod options;

@@ -15,6 +15,7 @@ use super::Role;
 use super::base_image;
 use super::debian_archive;
 use super::debian_archive::ChosenBuildArgs;
+use super::image_lookup::ImageLookup;
 use super::recipes::Base;
 use super::recipes::RECIPES;
 use super::recipes::Recipe;
@@ -27,7 +28,7 @@ use podbay_event::Unit;
 /// Makes images available: builds ours, pulls others.
 #[derive(Clone)]
 pub struct Provision {
-    engine: Engine,
+    pub(super) engine: Engine,
     /// `None`: nothing is pulled.
     patience: Option<Duration>,
     locks: PathBuf,
@@ -58,10 +59,10 @@ pub enum ImageState {
 
 /// What one of our images was made from: its label `spec`.
 #[derive(Debug, PartialEq, Eq)]
-struct ImageOrigin<'a> {
-    recipe: &'a str,
-    base: &'a str,
-    base_id: &'a str,
+pub(super) struct ImageOrigin<'a> {
+    pub(super) recipe: &'a str,
+    pub(super) base: &'a str,
+    pub(super) base_id: &'a str,
 }
 
 impl<'a> ImageOrigin<'a> {
@@ -75,7 +76,7 @@ impl<'a> ImageOrigin<'a> {
         parts.next().is_none().then_some(made)
     }
 
-    fn of(facts: &'a ImageFacts) -> Option<Self> {
+    pub(super) fn of(facts: &'a ImageFacts) -> Option<Self> {
         Self::parse(facts.labels.as_ref()?.spec.as_deref()?)
     }
 }
@@ -152,7 +153,9 @@ impl Provision {
         let Some(recipe) = Recipe::find(name) else {
             return self.engine.image(name, cancel).await;
         };
-        let (state, facts) = self.look(recipe, cancel).await?;
+        let (state, facts) = self
+            .look(recipe, &ImageLookup::Engine(&self.engine), cancel)
+            .await?;
         Ok(facts.filter(|_| state == ImageState::Present))
     }
 
@@ -195,7 +198,9 @@ impl Provision {
     pub async fn list(&self, cancel: &CancellationToken) -> Result<Vec<ListedImage>, Error> {
         let mut listed = Vec::new();
         for recipe in &RECIPES {
-            let (state, facts) = self.look(recipe, cancel).await?;
+            let (state, facts) = self
+                .look(recipe, &ImageLookup::Engine(&self.engine), cancel)
+                .await?;
             listed.push(ListedImage {
                 name: recipe.image.to_owned(),
                 state,
@@ -223,38 +228,6 @@ impl Provision {
         Ok(listed)
     }
 
-    /// Compares an image with what it would be made from now.
-    async fn look(
-        &self,
-        recipe: &Recipe,
-        cancel: &CancellationToken,
-    ) -> Result<(ImageState, Option<ImageFacts>), Error> {
-        let Some(facts) = self.engine.image(recipe.image, cancel).await? else {
-            return Ok((ImageState::Absent, None));
-        };
-        let hash = recipe.hash(&self.chosen()?)?;
-        let Some(made) = ImageOrigin::of(&facts).filter(|made| made.recipe == hash) else {
-            return Ok((ImageState::Outdated, Some(facts)));
-        };
-        // A removed base is not needed: the image contains all of it.
-        let (state, base) = match recipe.base {
-            Base::Debian(_) => (
-                ImageState::Present,
-                self.engine.image(made.base, cancel).await?,
-            ),
-            Base::Ours(name) => Box::pin(self.look(ours(name), cancel)).await?,
-        };
-        let same = base.is_none_or(|base| base.id == made.base_id && state == ImageState::Present);
-        Ok((
-            if same {
-                ImageState::Present
-            } else {
-                ImageState::Outdated
-            },
-            Some(facts),
-        ))
-    }
-
     async fn make(
         &self,
         recipe: &Recipe,
@@ -270,7 +243,10 @@ impl Provision {
             ),
         };
         let _lock = self.lock(recipe.image, cancel).await?;
-        let old = match self.look(recipe, cancel).await? {
+        let old = match self
+            .look(recipe, &ImageLookup::Engine(&self.engine), cancel)
+            .await?
+        {
             // Another process built it while this one waited.
             (ImageState::Present, Some(facts)) if !forced => return Ok(facts),
             (_, old) => old,
@@ -418,7 +394,7 @@ impl Provision {
 
     /// Returns the user's choices for builds; reading them is cheap, so it is part of checking an
     /// image.
-    fn chosen(&self) -> Result<ChosenBuildArgs, Error> {
+    pub(super) fn chosen(&self) -> Result<ChosenBuildArgs, Error> {
         ChosenBuildArgs::new(&self.options, |name| std::env::var(name).ok())
     }
 
@@ -455,7 +431,7 @@ impl Provision {
     }
 }
 
-fn ours(name: &str) -> &'static Recipe {
+pub(super) fn ours(name: &str) -> &'static Recipe {
     Recipe::find(name).expect("a recipe stands on another of the table, which a test checks")
 }
 

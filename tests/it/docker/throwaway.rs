@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::test_box::TestBox;
 use super::test_box::docker;
+use crate::support::EngineProxy;
 use crate::support::ScriptedModel;
 use crate::support::guest::is_running;
 use crate::support::guest::marker;
@@ -226,6 +227,29 @@ fn only_languages_with_an_image_are_offered_and_others_are_refused() {
         );
     }
     env.assert_no_container();
+}
+
+/// A language has several images, and each of ours a base: a session asks for none of them by itself.
+#[test]
+fn the_languages_of_a_session_cost_the_engine_one_request() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().says("Done.").start_blocking();
+    let proxy = EngineProxy::start(env.beside("engine"), |_| {});
+    let mut command = task(&env, &model, &[]);
+    run(command.env("DOCKER_HOST", proxy.address())).expect(0);
+    let seen = proxy.seen();
+    let asked = |of: &dyn Fn(&str) -> bool| seen.iter().filter(|one| of(&one.path)).count();
+    assert_eq!(
+        asked(&|path| path.starts_with("/images/json")),
+        1,
+        "{seen:?}"
+    );
+    for image in ["podbay/node", "podbay/go", "podbay/java", "golang", "node"] {
+        let path = format!("/images/{image}/json");
+        assert_eq!(asked(&|asked| asked == path), 0, "{image}: {seen:?}");
+    }
+    let request = model.requests().remove(0);
+    assert!(request["tools"].to_string().contains("sandbox_run"));
 }
 
 /// Plan mode lets it run, since it cannot write to the project; so does a call without a model.
