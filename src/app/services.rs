@@ -4,6 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agents::Spawner;
 use super::host_hook::HostHooks;
+use super::mcp::SessionUser;
 use super::record::with_causes;
 use super::session_install::SessionInstaller;
 use super::skills::Skills;
@@ -13,6 +14,7 @@ use podbay_event::Kind;
 use podbay_event::Memory;
 use podbay_event::Sink;
 use podbay_mcp::Called;
+use podbay_mcp::Caller;
 use podbay_mcp::Servers;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
@@ -23,6 +25,7 @@ use podbay_session::Artifacts;
 use podbay_session::Memories;
 use podbay_session::SavedMemory;
 use podbay_tools::AgentAnswer;
+use podbay_tools::Asker;
 use podbay_tools::Installed;
 use podbay_tools::KeptLines;
 use podbay_tools::Later;
@@ -179,6 +182,7 @@ impl Services for HostServices {
         &'a self,
         call: ForeignCall,
         mut on_chunk: OnChunk<'a>,
+        asker: &'a dyn Asker,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
@@ -188,8 +192,13 @@ impl Services for HostServices {
                 .ok_or("this session has no MCP servers")?;
             let mut on_progress =
                 |line: &str| on_chunk(Stream::Stdout, format!("{line}\n").as_bytes());
+            let user = SessionUser(asker);
+            let mut caller = Caller {
+                on_progress: &mut on_progress,
+                user: Some(&user),
+            };
             let Called { text, is_ok } = servers
-                .call_tool(&call.name, call.arguments, &mut on_progress, cancel)
+                .call_tool(&call.name, call.arguments, &mut caller, cancel)
                 .await;
             if is_ok { Ok(text) } else { Err(text) }
         })

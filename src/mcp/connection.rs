@@ -1,19 +1,15 @@
-//! One server that runs: the handshake, its list of tools, calls.
+//! One server that runs: the handshake, its lists, its resources and prompts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use async_recursion::async_recursion as boxed;
-use futures::StreamExt;
 use rmcp::ClientHandler;
 use rmcp::handler::client::progress::ProgressDispatcher;
-use rmcp::model::CallToolRequest;
-use rmcp::model::CallToolRequestParams;
-use rmcp::model::CallToolResult;
-use rmcp::model::CancelledNotificationParam;
 use rmcp::model::ClientConfig;
-use rmcp::model::ClientRequest;
+use rmcp::model::ElicitRequestParams;
+use rmcp::model::ElicitResult;
 use rmcp::model::ErrorData;
 use rmcp::model::GetPromptRequestParams;
 use rmcp::model::GetPromptResult;
@@ -23,14 +19,10 @@ use rmcp::model::ProgressNotificationParam;
 use rmcp::model::Prompt;
 use rmcp::model::ReadResourceRequestParams;
 use rmcp::model::ReadResourceResult;
-use rmcp::model::RequestId;
 use rmcp::model::Resource;
-use rmcp::model::ServerResult;
 use rmcp::model::Tool;
 use rmcp::service::ClientInitializeError;
 use rmcp::service::NotificationContext;
-use rmcp::service::Peer;
-use rmcp::service::PeerRequestOptions;
 use rmcp::service::RequestContext;
 use rmcp::service::RoleClient;
 use rmcp::service::RunningService;
@@ -43,13 +35,14 @@ use serde_json::Value;
 use super::ByteStream;
 use super::Error;
 use super::ServerEnd;
+use super::asking::UserRequests;
 use super::http;
 use super::http::HttpClient;
 use super::lines;
 use super::plain_line;
-use super::progress::ProgressLines;
-use super::roots;
 use super::roots::Roots;
+use super::roots::capabilities;
+use super::roots::roots;
 
 /// Most pages of a list, and most tools in all of them that are looked at.
 const MOST_PAGES: usize = 100;
@@ -60,40 +53,46 @@ const LONGEST_MESSAGE: usize = 1000;
 
 /// A server that answered the handshake. Dropping it ends the server.
 pub(super) struct Connection {
-    service: RunningService<RoleClient, Client>,
+    pub(super) service: RunningService<RoleClient, Client>,
     end: ServerEnd,
-    has_new_list: Arc<AtomicBool>,
-    progress: ProgressDispatcher,
+    pub(super) told: Told,
     is_over_http: bool,
 }
 
-/// What the server may ask of us: which folder it works on. Requests for the model and for the user
-/// are refused, as the capabilities say.
-struct Client {
-    root: String,
+/// What the server says by itself.
+#[derive(Clone)]
+pub(super) struct Told {
     has_new_list: Arc<AtomicBool>,
-    progress: ProgressDispatcher,
+    pub(super) progress: ProgressDispatcher,
+    pub(super) user_requests: UserRequests,
+}
+
+/// What the server may ask of us: which folder it works on, and the user, where there is one.
+/// Requests for the model are refused, as the capabilities say.
+pub(super) struct Client {
+    root: String,
+    can_ask: bool,
+    told: Told,
 }
 
 impl Client {
-    fn new(root: String) -> Self {
+    fn new(root: String, can_ask: bool) -> Self {
         Self {
             root,
-            has_new_list: Arc::default(),
-            progress: ProgressDispatcher::new(),
+            can_ask,
+            told: Told {
+                has_new_list: Arc::default(),
+                progress: ProgressDispatcher::new(),
+                user_requests: UserRequests::default(),
+            },
         }
-    }
-
-    /// Returns what keeps what the server says by itself.
-    fn told(&self) -> (Arc<AtomicBool>, ProgressDispatcher) {
-        (Arc::clone(&self.has_new_list), self.progress.clone())
     }
 }
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
-            roots::capabilities(),
+            capabilities(self.can_ask),
             Implementation::new("podbay", env!("CARGO_PKG_VERSION")),
         )
     }
@@ -102,7 +101,15 @@ impl ClientHandler for Client {
         &self,
         _context: RequestContext<RoleClient>,
     ) -> impl Future<Output = Result<Roots, ErrorData>> + Send + '_ {
-        std::future::ready(Ok(roots::roots(&self.root)))
+        std::future::ready(Ok(roots(&self.root)))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.told.user_requests.put(request).await)
     }
 
     fn on_progress(
@@ -110,14 +117,14 @@ impl ClientHandler for Client {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) -> impl Future<Output = ()> + Send + '_ {
-        self.progress.handle_notification(params)
+        self.told.progress.handle_notification(params)
     }
 
     fn on_tool_list_changed(
         &self,
         _context: NotificationContext<RoleClient>,
     ) -> impl Future<Output = ()> + Send + '_ {
-        self.has_new_list.store(true, Ordering::Relaxed);
+        self.told.has_new_list.store(true, Ordering::Relaxed);
         std::future::ready(())
     }
 }
@@ -125,7 +132,7 @@ impl ClientHandler for Client {
 impl Connection {
     /// Greets a server that was just started.
     #[boxed]
-    pub(super) async fn open(stream: ByteStream) -> Result<Self, Error> {
+    pub(super) async fn open(stream: ByteStream, can_ask: bool) -> Result<Self, Error> {
         let ByteStream {
             reader,
             writer,
@@ -134,18 +141,22 @@ impl Connection {
         } = stream;
         let reader = lines::bounded(reader, end.clone());
         let transport = AsyncRwTransport::<RoleClient, _, _>::new_client(reader, writer);
-        let client = Client::new(root);
-        let told = client.told();
+        let client = Client::new(root, can_ask);
+        let told = client.told.clone();
         let greeted = client.serve(transport).await;
         Self::greeted(greeted, end, told, false)
     }
 
     /// Greets a server over HTTP. It is told no folder: it sees none.
     #[boxed]
-    pub(super) async fn over_http(client: HttpClient, end: ServerEnd) -> Result<Self, Error> {
+    pub(super) async fn over_http(
+        client: HttpClient,
+        end: ServerEnd,
+        can_ask: bool,
+    ) -> Result<Self, Error> {
         let transport = http::transport(client);
-        let client = Client::new(String::new());
-        let told = client.told();
+        let client = Client::new(String::new(), can_ask);
+        let told = client.told.clone();
         let greeted = client.serve(transport).await;
         Self::greeted(greeted, end, told, true)
     }
@@ -153,15 +164,14 @@ impl Connection {
     fn greeted(
         greeted: Result<RunningService<RoleClient, Client>, ClientInitializeError>,
         end: ServerEnd,
-        (has_new_list, progress): (Arc<AtomicBool>, ProgressDispatcher),
+        told: Told,
         is_over_http: bool,
     ) -> Result<Self, Error> {
         match greeted {
             Ok(service) => Ok(Self {
                 service,
                 end,
-                has_new_list,
-                progress,
+                told,
                 is_over_http,
             }),
             Err(
@@ -178,7 +188,7 @@ impl Connection {
     /// Returns all tools that the server lists, of all pages, bounded.
     #[boxed]
     pub(super) async fn list(&self) -> Result<Vec<Tool>, Error> {
-        self.has_new_list.store(false, Ordering::Relaxed);
+        self.told.has_new_list.store(false, Ordering::Relaxed);
         let mut tools = Vec::new();
         let mut cursor = None;
         for _ in 0..MOST_PAGES {
@@ -252,44 +262,6 @@ impl Connection {
         got.map_err(|error| self.error(error))
     }
 
-    /// Calls a tool. Dropping the future cancels the call at the server.
-    #[boxed]
-    pub(super) async fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-        on_progress: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<CallToolResult, Error> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let peer = self.service.peer();
-        let options = PeerRequestOptions::no_options();
-        let sent = peer.send_request_with_option(request, options).await;
-        let sent = sent.map_err(|error| self.error(error))?;
-        let mut abandoned = AbandonedCall::new(peer, &sent.id);
-        let mut progress = self.progress.subscribe(sent.progress_token.clone()).await;
-        let mut lines = ProgressLines::new(on_progress);
-        let mut answer = std::pin::pin!(sent.await_response());
-        let answered = loop {
-            tokio::select! {
-                biased;
-                Some(told) = progress.next() => lines.tell(&told),
-                answered = &mut answer => break answered,
-            }
-        };
-        abandoned.has_answer();
-        match answered {
-            Ok(ServerResult::CallToolResult(result)) => Ok(result),
-            Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_)) => {
-                Err(Error::Refused {
-                    message: "it wants more than this client offers: a dialog or a task".to_owned(),
-                })
-            }
-            Ok(_) => Err(self.error(ServiceError::UnexpectedResponse)),
-            Err(error) => Err(self.error(error)),
-        }
-    }
-
     /// Returns whether the server has ended or broke a bound.
     pub(super) fn is_over(&self) -> bool {
         self.service.peer().is_transport_closed()
@@ -297,7 +269,7 @@ impl Connection {
 
     /// Returns whether the server said that its list of tools is another one now.
     pub(super) fn has_new_list(&self) -> bool {
-        self.has_new_list.load(Ordering::Relaxed)
+        self.told.has_new_list.load(Ordering::Relaxed)
     }
 
     /// Returns how it ended.
@@ -309,7 +281,7 @@ impl Connection {
         &self.end
     }
 
-    fn error(&self, error: ServiceError) -> Error {
+    pub(super) fn error(&self, error: ServiceError) -> Error {
         match error {
             ServiceError::McpError(error) => refused(&error),
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
@@ -322,41 +294,6 @@ impl Connection {
                 problem: plain_line(&other.to_string(), 200),
             },
         }
-    }
-}
-
-/// A call whose answer is not there yet. Dropped, it is cancelled at the server.
-struct AbandonedCall {
-    peer: Peer<RoleClient>,
-    id: Option<RequestId>,
-}
-
-impl AbandonedCall {
-    fn new(peer: &Peer<RoleClient>, id: &RequestId) -> Self {
-        Self {
-            peer: peer.clone(),
-            id: Some(id.clone()),
-        }
-    }
-
-    fn has_answer(&mut self) {
-        self.id = None;
-    }
-}
-
-impl Drop for AbandonedCall {
-    fn drop(&mut self) {
-        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current())
-        else {
-            return;
-        };
-        let peer = self.peer.clone();
-        let reason = Some("the call was given up".to_owned());
-        runtime.spawn(async move {
-            let told = CancelledNotificationParam::new(Some(id), reason);
-            // One that has ended need not be told.
-            let _untold = peer.notify_cancelled(told).await;
-        });
     }
 }
 

@@ -8,10 +8,12 @@
 //! It leaves to `policy` whether a tool may be called, to `tools` how it is offered to a model, and
 //! to `app` which servers there are. Start with [`Servers`].
 
+mod asking;
 mod connection;
 mod content;
 mod definition;
 mod error;
+mod form;
 mod http;
 mod known_tools;
 mod lines;
@@ -26,7 +28,9 @@ mod schema;
 mod server;
 mod servers;
 mod stream;
+mod tool_call;
 
+pub use asking::User;
 pub use definition::ToolDefinition;
 pub use error::Error;
 pub use known_tools::Change;
@@ -49,6 +53,7 @@ pub use servers::Servers;
 pub use stream::ByteStream;
 pub use stream::Opener;
 pub use stream::ServerEnd;
+pub use tool_call::Caller;
 
 use std::future::Future;
 use std::pin::Pin;

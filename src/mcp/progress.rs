@@ -10,27 +10,24 @@ use super::plain_line;
 /// Shortest time between two lines; what comes sooner is left out.
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// Tells of one call: a line at a time, without its end.
-pub(super) struct ProgressLines<'a> {
-    tell: &'a mut (dyn FnMut(&str) + Send),
+/// The lines of one call.
+#[derive(Default)]
+pub(super) struct ProgressLines {
     last: Option<Instant>,
 }
 
-impl<'a> ProgressLines<'a> {
-    pub(super) fn new(tell: &'a mut (dyn FnMut(&str) + Send)) -> Self {
-        Self { tell, last: None }
+impl ProgressLines {
+    /// Returns the line to show, without its end; `None` for one that comes too soon.
+    pub(super) fn next(&mut self, progress: &ProgressNotificationParam) -> Option<String> {
+        self.next_at(progress, Instant::now())
     }
 
-    pub(super) fn tell(&mut self, progress: &ProgressNotificationParam) {
-        self.tell_at(progress, Instant::now());
-    }
-
-    fn tell_at(&mut self, progress: &ProgressNotificationParam, now: Instant) {
+    fn next_at(&mut self, progress: &ProgressNotificationParam, now: Instant) -> Option<String> {
         if self.last.is_some_and(|last| now < last + BETWEEN) {
-            return;
+            return None;
         }
         self.last = Some(now);
-        (self.tell)(&line(progress));
+        Some(line(progress))
     }
 }
 
@@ -81,13 +78,12 @@ mod tests {
     #[test]
     fn lines_that_come_too_soon_are_left_out() {
         let mut lines = Vec::new();
-        let mut tell = |line: &str| lines.push(line.to_owned());
-        let mut told = ProgressLines::new(&mut tell);
+        let mut told = ProgressLines::default();
         let begun = Instant::now();
         for n in 0..1000 {
             let progress = json!({"progressToken": 1, "progress": n});
             let progress = serde_json::from_value(progress).expect("a notification");
-            told.tell_at(&progress, begun + Duration::from_millis(n));
+            lines.extend(told.next_at(&progress, begun + Duration::from_millis(n)));
         }
         assert_eq!(lines, ["0", "200", "400", "600", "800"]);
     }

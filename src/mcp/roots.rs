@@ -7,16 +7,18 @@
 )]
 
 use rmcp::model::ClientCapabilities;
+use rmcp::model::ElicitationCapability;
 use rmcp::model::ListRootsResult;
 use rmcp::model::Root;
 use rmcp::model::RootsCapabilities;
 
 pub(super) type Roots = ListRootsResult;
 
-/// Returns what this client can do: tell the folder.
-pub(super) fn capabilities() -> ClientCapabilities {
+/// Returns what this client can do: tell the folder, and ask the user where there is one.
+pub(super) fn capabilities(can_ask: bool) -> ClientCapabilities {
     let mut capabilities = ClientCapabilities::default();
     capabilities.roots = Some(RootsCapabilities::default());
+    capabilities.elicitation = can_ask.then(ElicitationCapability::default);
     capabilities
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::Caller;
 use super::Error;
 use super::Later;
 use super::Opener;
@@ -177,7 +178,7 @@ impl Server {
         &self,
         definition: &ToolDefinition,
         arguments: Map<String, Value>,
-        on_progress: &mut (dyn FnMut(&str) + Send),
+        caller: &mut Caller<'_>,
         opener: &Arc<dyn Opener>,
         cancel: &CancellationToken,
     ) -> Result<(String, bool), Error> {
@@ -192,29 +193,24 @@ impl Server {
         let called = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::Cancelled),
-            called = tokio::time::timeout(limit, answer(&connection, definition, arguments, on_progress)) => called,
+            called = answer(&connection, definition, arguments, caller, limit) => called,
         };
         let mut live = self.live.lock().await;
         match called {
-            Ok(Ok(result)) => {
-                (live.n_ended, live.n_unanswered) = (0, 0);
-                Ok(result)
-            }
-            Ok(Err(error)) => {
-                if error.ends_server() {
-                    self.has_ended(&mut live, &connection, &error);
-                } else {
-                    (live.n_ended, live.n_unanswered) = (0, 0);
-                }
-                Err(error)
-            }
-            Err(_elapsed) => {
+            Err(error @ Error::TimedOut { .. }) => {
                 live.n_unanswered += 1;
-                let error = Error::TimedOut { after: limit };
                 if live.n_unanswered >= MOST_UNANSWERED {
                     self.has_ended(&mut live, &connection, &error);
                 }
                 Err(error)
+            }
+            Err(error) if error.ends_server() => {
+                self.has_ended(&mut live, &connection, &error);
+                Err(error)
+            }
+            answered => {
+                (live.n_ended, live.n_unanswered) = (0, 0);
+                answered
             }
         }
     }
@@ -286,13 +282,13 @@ impl Server {
                 let client = client.map_err(|problem| Error::NoAnswer {
                     how: format!(": {problem}"),
                 })?;
-                return Connection::over_http(client, end).await;
+                return Connection::over_http(client, end, opener.can_ask()).await;
             }
             let stream = opener
                 .open(&self.options, cancel)
                 .await
                 .map_err(|problem| Error::Open { problem })?;
-            Connection::open(stream).await
+            Connection::open(stream, opener.can_ask()).await
         };
         let connection = Arc::new(in_time(Box::pin(start), self.start_timeout, cancel).await?);
         self.list(live, &connection, cancel).await?;
@@ -385,25 +381,30 @@ async fn answer(
     connection: &Connection,
     definition: &ToolDefinition,
     arguments: Map<String, Value>,
-    on_progress: &mut (dyn FnMut(&str) + Send),
+    caller: &mut Caller<'_>,
+    limit: Duration,
 ) -> Result<(String, bool), Error> {
-    match definition.kind {
-        ToolKind::Tool => {
-            let result = connection
-                .call(&definition.tool, arguments, on_progress)
-                .await?;
-            Ok((content::text(&result), !result.is_error.unwrap_or(false)))
+    if definition.kind == ToolKind::Tool {
+        let (result, notes) = connection
+            .call(definition, arguments, caller, limit)
+            .await?;
+        let mut text = content::text(&result);
+        for note in notes {
+            text.push_str(&format!("\n[{note}]"));
         }
-        ToolKind::ListResources => {
-            let listed = connection.resources().await?;
-            Ok((resources::list_text(&listed), true))
-        }
-        ToolKind::ReadResource => {
-            let uri = arguments.get("uri").and_then(Value::as_str);
-            let read = connection.read_resource(uri.unwrap_or_default()).await?;
-            Ok((resources::text(&read), true))
-        }
+        return Ok((text, !result.is_error.unwrap_or(false)));
     }
+    let read = async {
+        if definition.kind == ToolKind::ListResources {
+            return Ok(resources::list_text(&connection.resources().await?));
+        }
+        let uri = arguments.get("uri").and_then(Value::as_str);
+        let read = connection.read_resource(uri.unwrap_or_default()).await?;
+        Ok(resources::text(&read))
+    };
+    let read = tokio::time::timeout(limit, read).await;
+    let read = read.unwrap_or(Err(Error::TimedOut { after: limit }));
+    Ok((read?, true))
 }
 
 async fn in_time<T>(

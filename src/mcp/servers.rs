@@ -11,6 +11,7 @@ use serde_json::Map;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::Caller;
 use super::Error;
 use super::Opener;
 use super::PromptDefinition;
@@ -128,10 +129,10 @@ impl Servers {
         &self,
         name: &str,
         arguments: Map<String, Value>,
-        on_progress: &mut (dyn FnMut(&str) + Send),
+        caller: &mut Caller<'_>,
         cancel: &CancellationToken,
     ) -> Called {
-        match self.try_call(name, arguments, on_progress, cancel).await {
+        match self.try_call(name, arguments, caller, cancel).await {
             Ok((text, is_ok)) => Called { text, is_ok },
             Err((server, error)) => Called {
                 text: format!("the server `{server}` is of no help here: {error}"),
@@ -144,7 +145,7 @@ impl Servers {
         &self,
         name: &str,
         arguments: Map<String, Value>,
-        on_progress: &mut (dyn FnMut(&str) + Send),
+        caller: &mut Caller<'_>,
         cancel: &CancellationToken,
     ) -> Result<(String, bool), (String, Error)> {
         let definition = {
@@ -156,7 +157,7 @@ impl Servers {
         let server = self.servers.iter().find(is_its);
         let server = server.ok_or_else(|| (definition.server.clone(), Error::Unknown))?;
         server
-            .call(&definition, arguments, on_progress, &self.opener, cancel)
+            .call(&definition, arguments, caller, &self.opener, cancel)
             .await
             .map_err(|error| (server.name.clone(), error))
     }

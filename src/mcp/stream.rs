@@ -39,6 +39,11 @@ pub trait Opener: Send + Sync {
         None
     }
 
+    /// Returns whether servers may be told that there is a user to ask.
+    fn can_ask(&self) -> bool {
+        false
+    }
+
     /// Waits until all servers whose streams were dropped have ended.
     fn close(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))

@@ -1,6 +1,7 @@
 //! Tools that the host executes.
 
 use std::sync::Mutex;
+use std::sync::PoisonError;
 
 use tokio_util::sync::CancellationToken;
 
@@ -12,12 +13,14 @@ use super::KeptLines;
 use super::Pipeline;
 use super::Services;
 use super::SpawnOrder;
+use super::call_asker::CallAsker;
 use super::dispatch::CallProgress;
 use super::dispatch::CommandOutput;
 use super::render::Rendered;
 use super::screen::shown;
 use super::skill;
 use super::tasks::Tasks;
+use podbay_policy::ForeignCall;
 use podbay_policy::HostCall;
 use podbay_policy::SandboxRun;
 use podbay_sandbox::link::Asks;
@@ -131,11 +134,7 @@ impl Host<'_> {
             HostCall::Search(search) => {
                 Rendered::said(self.services.search_web(&search, cancel).await)
             }
-            HostCall::Foreign(call) => {
-                let on_chunk =
-                    Box::new(|_: Stream, bytes: &[u8]| tell(CallProgress::Output(bytes)));
-                Rendered::said(self.services.call_foreign(call, on_chunk, cancel).await)
-            }
+            HostCall::Foreign(call) => self.call_foreign(call, tell, cancel).await,
             HostCall::Spawn(wanted) => {
                 let order = SpawnOrder {
                     call: self.call,
@@ -165,6 +164,27 @@ impl Host<'_> {
             }
         };
         CallResult::Text(rendered).into()
+    }
+
+    /// Calls a tool of an MCP server, which may ask the user meanwhile.
+    async fn call_foreign(
+        &self,
+        call: ForeignCall,
+        tell: impl FnMut(CallProgress<'_>) + Send,
+        cancel: &CancellationToken,
+    ) -> Rendered {
+        let tell = Mutex::new(tell);
+        let say = |progress: CallProgress<'_>| {
+            let mut tell = tell.lock().unwrap_or_else(PoisonError::into_inner);
+            (*tell)(progress);
+        };
+        let asker = CallAsker {
+            inner: self.asker,
+            say_asked: &|| say(CallProgress::Asked),
+        };
+        let on_chunk = Box::new(|_: Stream, bytes: &[u8]| say(CallProgress::Output(bytes)));
+        let called = self.services.call_foreign(call, on_chunk, &asker, cancel);
+        Rendered::said(called.await)
     }
 
     /// Runs code in a sandbox of its own; its two streams are told one after the other.

@@ -10,6 +10,7 @@ mod agent_types;
 mod approval;
 mod argument_names;
 mod arguments;
+mod call_asker;
 mod call_end;
 mod call_status;
 mod canonical;
@@ -136,14 +137,16 @@ pub trait Services: Send + Sync {
     }
 
     /// Calls a tool of an MCP server of the session; the error says why it has no result. Both are
-    /// text for the model. How far it is comes as lines of output. The default has no servers.
+    /// text for the model. How far it is comes as lines of output; what the server wants to know of
+    /// the user is asked through `asker`. The default has no servers.
     fn call_foreign<'a>(
         &'a self,
         call: ForeignCall,
         on_chunk: OnChunk<'a>,
+        asker: &'a dyn Asker,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<String, String>> {
-        let _unused = (call, on_chunk, cancel);
+        let _unused = (call, on_chunk, asker, cancel);
         Box::pin(std::future::ready(Err(
             "there are no servers of tools here".to_owned(),
         )))

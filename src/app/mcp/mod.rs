@@ -10,6 +10,7 @@ mod list;
 mod opener;
 mod project;
 pub(super) mod session;
+mod user;
 
 pub use decide::McpServerChanges;
 pub use decide::accept_tools;
@@ -21,3 +22,4 @@ pub use project::ProjectMcp;
 pub use project::project_mcp;
 pub use project::revoke_project_mcp;
 pub use project::trust_project_mcp;
+pub(super) use user::SessionUser;

@@ -44,6 +44,8 @@ const PROGRAM: &str = "/run/podbay/bin/podbay";
 pub(super) struct SessionOpener {
     pub(super) sandbox: SandboxServers,
     pub(super) host: HostServers,
+    /// Whether a user can answer what servers ask.
+    pub(super) can_ask: bool,
 }
 
 /// Starts servers in the sandbox.
@@ -91,6 +93,10 @@ impl Opener for SessionOpener {
 
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
+    }
+
+    fn can_ask(&self) -> bool {
+        self.can_ask
     }
 
     fn close(&self) -> Later<'_, ()> {

@@ -34,6 +34,8 @@ use podbay_tools::ForeignTool;
 #[derive(Default)]
 pub(crate) struct NamedServers {
     servers: Vec<McpServer>,
+    /// Whether a user can answer what servers ask.
+    can_ask: bool,
 }
 
 /// The servers of a session, and their tools.
@@ -97,7 +99,11 @@ pub(crate) fn name(
             ));
         }
     }
-    (NamedServers { servers }, warnings)
+    let named = NamedServers {
+        servers,
+        can_ask: false,
+    };
+    (named, warnings)
 }
 
 fn is_on(server: &McpServer) -> bool {
@@ -105,6 +111,12 @@ fn is_on(server: &McpServer) -> bool {
 }
 
 impl NamedServers {
+    /// Lets servers ask a user, where there is one.
+    #[must_use]
+    pub(crate) fn asking(self, can_ask: bool) -> Self {
+        Self { can_ask, ..self }
+    }
+
     /// Returns whether none is to be started.
     pub(crate) fn are_none(&self) -> bool {
         !self.servers.iter().any(is_on)
@@ -129,6 +141,7 @@ impl NamedServers {
                 grace_ms: grace.get() * 1000,
             },
             host: HostServers::new(project, hidden_variables(config), grace.duration()),
+            can_ask: self.can_ask,
         };
         let all: Vec<_> = self
             .servers

@@ -100,11 +100,12 @@ async fn take_seat(
     cancel: &CancellationToken,
 ) -> Result<Seat, Error> {
     opened.lock_review(&place.state)?;
-    let servers = name_servers(&opened, place, only);
+    let can_answer = front.asker.can_answer();
+    let servers = name_servers(&opened, place, only).asking(can_answer);
     let progress = &progress_of(&opened.recorder);
     let ground = opened.ground.clone();
     let mut bench = Bench::open(&opened.config, &place.state, ground, cancel).await?;
-    if matches!(aim, Aim::Chat) && front.asker.can_answer() {
+    if matches!(aim, Aim::Chat) && can_answer {
         bench.let_grant();
     }
     if opened.is_planning {

@@ -55,6 +55,7 @@ mod lost;
 mod made;
 mod many_calls;
 mod mcp;
+mod mcp_asking;
 mod memory;
 mod model_server;
 mod mounts;

@@ -21,6 +21,7 @@ use serde_json::Map;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::alone;
 use crate::support::mcp_http::HttpAnswer;
 use crate::support::mcp_http::HttpServer;
 use crate::support::mcp_http::event_answer;
@@ -100,7 +101,7 @@ impl Session {
         let cancel = CancellationToken::new();
         let called = self
             .servers
-            .call_tool("mcp__x__echo", arguments, &mut |_| {}, &cancel)
+            .call_tool("mcp__x__echo", arguments, &mut alone(&mut |_| {}), &cancel)
             .await;
         (called.is_ok, called.text)
     }

@@ -1,6 +1,7 @@
 //! MCP servers without an engine: a server in this process, in memory, as friendly or as hostile as
 //! a test wants it. `docker/mcp.rs` has real ones in a sandbox.
 
+mod asking;
 mod calls;
 mod hostile;
 mod http;
@@ -13,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use podbay::mcp::ByteStream;
+use podbay::mcp::Caller;
 use podbay::mcp::Later;
 use podbay::mcp::Opener;
 use podbay::mcp::ServerEnd;
@@ -47,6 +49,7 @@ pub(crate) struct Fake {
     pub(crate) n_starts: AtomicUsize,
     /// All messages that any of them got.
     pub(crate) got: Arc<Mutex<Vec<Value>>>,
+    can_ask: bool,
 }
 
 impl Fake {
@@ -57,6 +60,18 @@ impl Fake {
             script: Arc::new(script),
             n_starts: AtomicUsize::new(0),
             got: Arc::default(),
+            can_ask: false,
+        })
+    }
+
+    /// Servers of a session with a user.
+    pub(crate) fn with_user(
+        script: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let fake = Arc::into_inner(Self::new(script)).expect("it was just made");
+        Arc::new(Self {
+            can_ask: true,
+            ..fake
         })
     }
 
@@ -111,6 +126,18 @@ impl Opener for Fake {
             end,
             root: "file:///workspace".to_owned(),
         })))
+    }
+
+    fn can_ask(&self) -> bool {
+        self.can_ask
+    }
+}
+
+/// A caller without a user.
+pub(crate) fn alone(on_progress: &mut (dyn FnMut(&str) + Send)) -> Caller<'_> {
+    Caller {
+        on_progress,
+        user: None,
     }
 }
 
@@ -213,7 +240,7 @@ impl Session {
         let arguments = Map::from_iter([("text".to_owned(), text.into())]);
         let called = self
             .servers
-            .call_tool("mcp__x__echo", arguments, &mut |_| {}, cancel)
+            .call_tool("mcp__x__echo", arguments, &mut alone(&mut |_| {}), cancel)
             .await;
         (called.is_ok, called.text)
     }

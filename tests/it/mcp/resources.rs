@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Act;
 use super::Fake;
 use super::Session;
+use super::alone;
 use super::answer;
 use super::honest;
 use super::line;
@@ -64,7 +65,7 @@ async fn call(session: &Session, tool: &str, arguments: Value) -> (bool, String)
     let cancel = CancellationToken::new();
     let called = session
         .servers
-        .call_tool(tool, arguments, &mut |_| {}, &cancel)
+        .call_tool(tool, arguments, &mut alone(&mut |_| {}), &cancel)
         .await;
     (called.is_ok, called.text)
 }

@@ -23,6 +23,7 @@ use podbay::llm;
 use podbay::llm::Client;
 use podbay::llm::Endpoint;
 use podbay::llm::Prompt;
+use podbay::mcp::Caller;
 use podbay::mcp::Servers;
 use podbay::policy;
 use podbay::policy::ForeignCall;
@@ -372,14 +373,19 @@ impl Services for Kept {
         &'a self,
         call: ForeignCall,
         mut on_chunk: OnChunk<'a>,
+        _asker: &'a dyn Asker,
         cancel: &'a CancellationToken,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
             let servers = self.1.as_ref().ok_or("no servers")?;
             let mut on_progress =
                 |line: &str| on_chunk(Stream::Stdout, format!("{line}\n").as_bytes());
+            let mut caller = Caller {
+                on_progress: &mut on_progress,
+                user: None,
+            };
             let called = servers
-                .call_tool(&call.name, call.arguments, &mut on_progress, cancel)
+                .call_tool(&call.name, call.arguments, &mut caller, cancel)
                 .await;
             if called.is_ok {
                 Ok(called.text)
