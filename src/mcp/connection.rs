@@ -38,6 +38,7 @@ use super::ServerEnd;
 use super::asking::UserRequests;
 use super::http;
 use super::http::HttpClient;
+use super::http::HttpError;
 use super::lines;
 use super::plain_line;
 use super::roots::Roots;
@@ -284,9 +285,13 @@ impl Connection {
     pub(super) fn error(&self, error: ServiceError) -> Error {
         match error {
             ServiceError::McpError(error) => refused(&error),
-            ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
-                ended(&self.end, self.is_over_http)
-            }
+            ServiceError::TransportSend(error) => HttpError::refusal(&*error.error).map_or_else(
+                || ended(&self.end, self.is_over_http),
+                |problem| Error::NoMessage {
+                    problem: plain_line(problem, 500),
+                },
+            ),
+            ServiceError::TransportClosed => ended(&self.end, self.is_over_http),
             ServiceError::UnexpectedResponse => Error::Refused {
                 message: "its answer is none to what it was asked".to_owned(),
             },

@@ -16,6 +16,8 @@ pub enum Error {
     Protocol { problem: String },
     #[error("it answered with an error: {message}")]
     Refused { message: String },
+    #[error("the call failed: {problem}")]
+    NoMessage { problem: String },
     #[error("it did not answer within {} s", .after.as_secs())]
     TimedOut { after: Duration },
     #[error("it has ended {count} times in a row and is started again in {} s at the earliest", .wait.as_secs().max(1))]
@@ -39,6 +41,7 @@ impl Error {
             | Self::NoAnswer { .. }
             | Self::Protocol { .. } => true,
             Self::Refused { .. }
+            | Self::NoMessage { .. }
             | Self::TimedOut { .. }
             | Self::BackOff { .. }
             | Self::Cancelled

@@ -1,6 +1,7 @@
 //! The lines of a server, before the protocol reads them: bounded in length and number, without
 //! what is no message.
 
+use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::io::AsyncRead;
@@ -26,6 +27,19 @@ const WAITING: usize = 64 << 10;
 #[derive(Deserialize)]
 struct Envelope {
     method: Option<IgnoredAny>,
+}
+
+/// What a message answers, if it is an answer.
+#[derive(Deserialize)]
+struct Answer {
+    id: Option<RequestId>,
+    method: Option<IgnoredAny>,
+}
+
+/// Returns the request that a message answers; `None` for what is no answer.
+pub(super) fn answers(message: &[u8]) -> Option<RequestId> {
+    let answer = serde_json::from_slice::<Answer>(message).ok()?;
+    answer.id.filter(|_| answer.method.is_none())
 }
 
 /// Returns whether a message is a request or a notification, which a server sends by itself.

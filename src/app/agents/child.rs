@@ -100,7 +100,8 @@ impl Child<'_> {
             }
             Err(error) => (nothing_done(), Some(error)),
         };
-        let (verdict, usage) = (verdict_of(&outcome), outcome.usage);
+        let (found, usage) = (verdict_of(&outcome), outcome.usage);
+        let verdict = found.map(|found| found.counts);
         let end = AgentEnd {
             agent: &self.name,
             status: outcome.status,
@@ -135,7 +136,7 @@ impl Child<'_> {
             }
             .into(),
         );
-        answer(outcome, &end, &session, error.as_deref())
+        answer(outcome, &end, found, &session, error.as_deref())
     }
 
     /// Begins its log, which names the session that it belongs to.

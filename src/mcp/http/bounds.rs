@@ -15,12 +15,14 @@ use http_body_util::BodyExt;
 use http_body_util::Collected;
 use http_body_util::Limited;
 use hyper::body::Body;
+use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::Sse;
 use sse_stream::SseStream;
 
 use crate::lines::LONGEST_LINE;
 use crate::lines::MOST_UNASKED;
+use crate::lines::answers;
 use crate::lines::is_unasked;
 
 /// Reads a body whole; the error says why not.
@@ -56,10 +58,12 @@ where
     read
 }
 
-/// Reads a body as events. It ends with an error where one of them is too long, or where the server
-/// sends more by itself than `unasked`, the count of its whole life, lets it.
+/// Reads a body as events, without answers to another request than `id`. It ends with an error where
+/// one of them is too long, or where the server sends more that is no answer than `unasked`, the
+/// count of its whole life, lets it.
 pub(super) fn events<B>(
     body: B,
+    id: RequestId,
     unasked: Arc<AtomicUsize>,
 ) -> BoxStream<'static, Result<Sse, SseError>>
 where
@@ -70,18 +74,25 @@ where
     let bytes = TryStreamExt::map_err(BodyDataStream::new(body), io::Error::other)
         .and_then(move |data: Bytes| std::future::ready(size.add(&data).map(|()| data)));
     SseStream::from_bytes_stream(bytes)
-        .and_then(move |event| {
-            let data = event.data.as_deref().unwrap_or_default();
-            let is_over = is_unasked(data.as_bytes())
+        .try_filter_map(move |event| {
+            let data = event.data.as_deref().unwrap_or_default().as_bytes();
+            // The stream of a request ends with the first answer, whatever it answers.
+            let is_foreign = answers(data).is_some_and(|answered| !is_same(&answered, &id));
+            let is_over = (is_foreign || is_unasked(data))
                 && unasked.fetch_add(1, Ordering::Relaxed) >= MOST_UNASKED;
             std::future::ready(if is_over {
                 let problem = format!("it sent over {MOST_UNASKED} requests and notifications");
                 Err(SseError::Body(problem.into()))
             } else {
-                Ok(event)
+                Ok((!is_foreign).then_some(event))
             })
         })
         .boxed()
+}
+
+/// Returns whether two ids are the same; some servers answer a number as text.
+pub(super) fn is_same(answered: &RequestId, asked: &RequestId) -> bool {
+    answered == asked || answered.to_string() == asked.to_string()
 }
 
 /// Bytes of the event that is not complete yet.

@@ -39,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 use super::address::Address;
 use super::address::secret_value;
 use super::bounds::events;
+use super::bounds::is_same;
 use super::bounds::start;
 use super::bounds::whole;
 use super::connect::closed;
@@ -48,6 +49,7 @@ use crate::Opener;
 use crate::ServerEnd;
 use crate::ServerOptions;
 use crate::lines::LONGEST_LINE;
+use crate::lines::answers;
 use crate::plain_line;
 
 const JSON: &str = "application/json";
@@ -89,8 +91,24 @@ impl Drop for Server {
 
 /// Why a request has no answer.
 #[derive(Debug, Error)]
-#[error("{0}")]
-pub(crate) struct HttpError(String);
+pub(crate) enum HttpError {
+    /// The server was not reached, or broke off.
+    #[error("{0}")]
+    Unreached(String),
+    /// The server answered this request with something else than a message.
+    #[error("{0}")]
+    Answered(String),
+}
+
+impl HttpError {
+    /// Returns why one request has no answer, where the server gave another one.
+    pub(crate) fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a str> {
+        match error.downcast_ref::<Failure>()? {
+            StreamableHttpError::Client(Self::Answered(problem)) => Some(problem),
+            _ => None,
+        }
+    }
+}
 
 type Failure = StreamableHttpError<HttpError>;
 
@@ -211,7 +229,13 @@ impl HttpClient {
     /// Notes what went wrong, for the user.
     fn failed(&self, problem: String) -> Failure {
         self.0.end.replace(problem.clone());
-        StreamableHttpError::Client(HttpError(problem))
+        StreamableHttpError::Client(HttpError::Unreached(problem))
+    }
+
+    /// Notes what the server answered instead of a message.
+    fn answered(&self, problem: String) -> Failure {
+        self.0.end.replace(problem.clone());
+        StreamableHttpError::Client(HttpError::Answered(problem))
     }
 
     async fn post(
@@ -241,23 +265,29 @@ impl HttpClient {
         if !status.is_success() {
             return self.refusal(answer, session).await;
         }
-        let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
-        if !wants_answer || status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
+        let ClientJsonRpcMessage::Request(asked) = message else {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        };
+        if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         match kind.as_str() {
             EVENTS => {
-                let events = events(answer.into_body(), Arc::clone(&self.0.n_unasked));
+                let unasked = Arc::clone(&self.0.n_unasked);
+                let events = events(answer.into_body(), asked.id, unasked);
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
             JSON => {
                 let body = whole(answer.into_body(), LONGEST_LINE).await;
-                let body = body.map_err(|problem| self.failed(problem))?;
+                let body = body.map_err(|problem| self.answered(problem))?;
                 let message: ServerJsonRpcMessage = serde_json::from_slice(&body)
-                    .map_err(|error| self.failed(format!("its answer is no message: {error}")))?;
+                    .map_err(|error| self.answered(format!("its answer is no message: {error}")))?;
+                if answers(&body).is_some_and(|id| !is_same(&id, &asked.id)) {
+                    return Err(self.answered("its answer is to another request".to_owned()));
+                }
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
-            other => Err(self.failed(format!(
+            other => Err(self.answered(format!(
                 "its answer is of the type `{}`, which is neither JSON nor events",
                 plain_line(other, 60)
             ))),
@@ -294,7 +324,7 @@ impl HttpClient {
             ),
             (None, _) => format!("HTTP {status}: {words}"),
         };
-        Err(self.failed(problem))
+        Err(self.answered(problem))
     }
 }
 

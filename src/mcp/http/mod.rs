@@ -13,4 +13,5 @@ mod connect;
 pub(super) use address::Address;
 pub(super) use address::invalid_header;
 pub(super) use client::HttpClient;
+pub(super) use client::HttpError;
 pub(super) use client::transport;

@@ -127,6 +127,13 @@ fn honest() -> HttpServer {
     HttpServer::new(|_| None)
 }
 
+fn redirect() -> HttpAnswer {
+    HttpAnswer {
+        headers: vec![("Location", "http://other.example/".to_owned())],
+        ..status_answer("307 Temporary Redirect", "")
+    }
+}
+
 /// A server that is honest but for what it answers to calls.
 fn on_call(
     answer: impl Fn(&crate::support::mcp_http::HttpRequest) -> HttpAnswer + Send + Sync + 'static,
@@ -204,10 +211,7 @@ async fn what_a_server_over_http_does_wrong_is_said_and_bounded() {
             "`bearer_token_env`",
         ),
         (
-            on_call(|_| HttpAnswer {
-                headers: vec![("Location", "http://other.example/".to_owned())],
-                ..status_answer("307 Temporary Redirect", "")
-            }),
+            on_call(|_| redirect()),
             "it leads to http://other.example/, which is not followed",
         ),
         (
@@ -264,6 +268,83 @@ async fn what_a_server_over_http_does_wrong_is_said_and_bounded() {
     let (is_ok, text) = session.call("a").await;
     assert!(
         !is_ok && text.contains("it answered with an error: no such text"),
+        "{text}"
+    );
+}
+
+type Refusal = fn() -> HttpAnswer;
+
+/// One answer that is no message is an error of that call, and no end of the server: the next call
+/// is made in the same session, at once.
+#[tokio::test]
+async fn a_request_that_is_refused_once_is_no_end_of_the_server() {
+    let refusals: [(Refusal, &str); 3] = [
+        (
+            || status_answer("401 Unauthorized", "who are you"),
+            "the call failed: HTTP 401 Unauthorized: `bearer_token_env`",
+        ),
+        (
+            || status_answer("503 Service Unavailable", "later"),
+            "HTTP 503 Service Unavailable: later",
+        ),
+        (
+            redirect,
+            "HTTP 307 Temporary Redirect: it leads to http://other.example/",
+        ),
+    ];
+    for (refusal, words) in refusals {
+        let n_calls = AtomicUsize::new(0);
+        let server = HttpServer::new(move |request| {
+            let is_early = request.body["method"] == "tools/call"
+                && n_calls.fetch_add(1, Ordering::Relaxed) < 3;
+            is_early.then(refusal)
+        });
+        let session = Session::begin(&server, options()).await;
+        for _ in 0..3 {
+            let (is_ok, text) = session.call("a").await;
+            assert!(!is_ok && text.contains(words), "{text}");
+            let state = &session.servers.status()[0].state;
+            assert_eq!(*state, ServerState::Running);
+        }
+        assert_eq!(session.call("b").await, (true, "it heard b".to_owned()));
+        let messages = server.messages();
+        let n_greetings = messages.iter().filter(|name| *name == "initialize").count();
+        assert_eq!(n_greetings, 1, "{messages:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_another_request_is_not_this_one_s() {
+    let other = |id: serde_json::Value| json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "stray"}]}});
+    let server = on_call(move |request| {
+        let id = request.body["id"].as_i64().expect("a number");
+        event_answer(&[
+            other(json!(id + 100)),
+            other(json!("nobody's")),
+            json!({"jsonrpc": "2.0", "id": id + 200, "error": {"code": 1, "message": "stray"}}),
+            result(
+                request,
+                &json!({"content": [{"type": "text", "text": "mine"}]}),
+            ),
+        ])
+    });
+    let session = Session::begin(&server, options()).await;
+    assert_eq!(session.call("a").await, (true, "mine".to_owned()));
+    // As text, as some servers have it, it is the same id.
+    let server = on_call(|request| {
+        let id = request.body["id"].to_string();
+        event_answer(&[
+            json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "mine"}]}}),
+        ])
+    });
+    let session = Session::begin(&server, options()).await;
+    assert_eq!(session.call("a").await, (true, "mine".to_owned()));
+    // Without a stream there is nothing to wait for.
+    let server = on_call(move |_| json_answer(&other(json!(4711))));
+    let session = Session::begin(&server, options()).await;
+    let (is_ok, text) = session.call("a").await;
+    assert!(
+        !is_ok && text.contains("its answer is to another request"),
         "{text}"
     );
 }
