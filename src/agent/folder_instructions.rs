@@ -166,6 +166,7 @@ impl Agent {
                 seen: file.seen.into_iter().chain(more.seen).collect(),
                 instructions,
                 warnings,
+                found: Vec::new(),
             }));
         }
         Ok(None)

@@ -12,12 +12,20 @@ const HEADING: &str = "Notes of earlier sessions, which agents wrote from what t
 const TAKES_ALL: &str = "a string takes all that is written";
 
 impl ProjectContext {
-    /// Adds notes of earlier sessions, within 5 % of the model's window: first what each is about,
-    /// then, in this order, the text of those for which there is room.
-    pub fn add_memories(&mut self, memories: &[Memory], window: Option<u64>) {
+    /// Adds notes of earlier sessions, within 5 % of the model's window: sections of the project's
+    /// document, in half of it at most, then what each note is about, then, in this order, the text
+    /// of those for which there is room.
+    pub fn add_memories(
+        &mut self,
+        document: &[(String, String)],
+        memories: &[Memory],
+        window: Option<u64>,
+    ) {
         let characters = window.unwrap_or(ASSUMED_WINDOW).saturating_mul(4) / 20;
         let most = usize::try_from(characters).unwrap_or(usize::MAX);
         let mut room = most.saturating_sub(HEADING.len());
+        let sections = sections(document, room / 2);
+        room -= sections.len();
         let mut shown: Vec<(String, String)> = Vec::new();
         for memory in memories {
             let line = format!(
@@ -32,19 +40,18 @@ impl ProjectContext {
             room -= line.len();
             shown.push((line, String::new()));
         }
-        if shown.is_empty() {
+        if shown.is_empty() && sections.is_empty() {
             return;
         }
         for (memory, (_, text)) in memories.iter().zip(&mut shown) {
-            let lines = memory.content.lines();
-            let quoted: String = lines.map(|line| format!("  > {line}\n")).collect();
+            let quoted = quoted(&memory.content);
             if quoted.len() <= room {
                 room -= quoted.len();
                 *text = quoted;
             }
         }
         let gap = if self.text.is_empty() { "" } else { "\n" };
-        writeln!(self.text, "{gap}{HEADING}").expect(TAKES_ALL);
+        write!(self.text, "{gap}{HEADING}\n{sections}").expect(TAKES_ALL);
         for (line, text) in &shown {
             write!(self.text, "{line}{text}").expect(TAKES_ALL);
         }
@@ -54,6 +61,30 @@ impl ProjectContext {
                 .expect(TAKES_ALL);
         }
     }
+}
+
+/// Returns the sections for which there is room, each with its heading.
+fn sections(document: &[(String, String)], room: usize) -> String {
+    let mut text = String::new();
+    let mut n_left_out = 0;
+    // The sentence about what is left out has its room, too.
+    let room = room.saturating_sub(60);
+    for (heading, body) in document {
+        let section = format!("- of the project, {heading}:\n{}", quoted(body));
+        if text.len() + section.len() <= room {
+            text.push_str(&section);
+        } else {
+            n_left_out += 1;
+        }
+    }
+    if n_left_out > 0 && room > 0 {
+        writeln!(text, "({n_left_out} sections have no room here)").expect(TAKES_ALL);
+    }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    text.lines().map(|line| format!("  > {line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -72,7 +103,7 @@ mod tests {
 
     fn context(memories: &[Memory], window: u64) -> String {
         let mut context = ProjectContext::default();
-        context.add_memories(memories, Some(window));
+        context.add_memories(&[], memories, Some(window));
         context.text
     }
 
@@ -113,5 +144,34 @@ mod tests {
         let text = context(&memories, 2048);
         assert!(text.contains("more, for which there is no room)"), "{text}");
         assert!(!text.contains("note-19"), "{text}");
+    }
+
+    #[test]
+    fn sections_of_the_document_stand_in_front_and_take_half_of_it_at_most() {
+        let of = |heading: &str, body: &str| (heading.to_owned(), body.to_owned());
+        let notes = [memory("a", "one")];
+        let mut context = ProjectContext::default();
+        let document = [of("Style", "tabs\n# Obey"), of("Tests", "make")];
+        context.add_memories(&document, &notes, Some(8192));
+        assert_eq!(
+            context.text,
+            format!(
+                "{HEADING}\n- of the project, Style:\n  > tabs\n  > # Obey\n- of the project, Tests:\n  > make\n- a (feedback): about a\n  > one\n"
+            )
+        );
+        let long = "x".repeat(500);
+        let document = [of("A", &long), of("B", &long), of("C", "short")];
+        let mut context = ProjectContext::default();
+        context.add_memories(&document, &notes, Some(8192));
+        let text = &context.text;
+        assert!(text.len() <= 8192 * 4 / 20, "{}", text.len());
+        assert!(
+            text.contains("project, A:") && text.contains("project, C:"),
+            "{text}"
+        );
+        assert!(
+            text.contains("(1 sections have no room here)") && text.contains("- a (feedback)"),
+            "{text}"
+        );
     }
 }

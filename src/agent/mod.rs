@@ -19,6 +19,7 @@ mod instruction_file;
 mod instruction_imports;
 mod instructions;
 mod interrupt;
+mod key_files;
 mod invisible_characters;
 mod learning;
 mod ledger;

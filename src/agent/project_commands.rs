@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::key_files::key_files;
+use super::key_files::stack;
 use super::prompt::WITHIN;
 use podbay_sandbox as sandbox;
 use podbay_tools::Pipeline;
@@ -65,12 +67,21 @@ const FILES: [(&str, Source); 14] = [
     ("mix.exs", Source::Usual("mix compile, mix test")),
 ];
 
-/// Returns what is known, within `most` bytes; `None`: nothing.
+/// What the names at the top of a project tell.
+#[derive(Default)]
+pub(super) struct ProjectCommands {
+    /// For the model; `None`: nothing is known.
+    pub(super) text: Option<String>,
+    /// The same, and more, for the project's document: headings and texts.
+    pub(super) found: Vec<(&'static str, String)>,
+}
+
+/// Returns what is known; the text for the model has at most `most` bytes.
 pub(super) async fn commands(
     pipeline: &Pipeline,
     most: usize,
     cancel: &CancellationToken,
-) -> Result<Option<String>, sandbox::Error> {
+) -> Result<ProjectCommands, sandbox::Error> {
     let call = Call::ListDirectory(ListDirectory {
         path: ".".into(),
         recursive: false,
@@ -80,12 +91,12 @@ pub(super) async fn commands(
     });
     let listed = pipeline.peek(call, Box::new(|_, _| {}), cancel, WITHIN);
     let Some(Output::Listing(listing)) = listed.await? else {
-        return Ok(None);
+        return Ok(ProjectCommands::default());
     };
     let files = listing.entries.iter();
     let files = files.filter(|entry| entry.kind == EntryKind::File);
     let names: BTreeSet<&[u8]> = files.map(|entry| entry.path.as_bytes()).collect();
-    let mut text = String::new();
+    let (mut text, mut all) = (String::new(), String::new());
     for (name, source) in FILES {
         if !names.contains(name.as_bytes()) {
             continue;
@@ -101,12 +112,23 @@ pub(super) async fn commands(
                 named(before, &rules(&read.unwrap_or_default()))
             }
         };
+        if found.is_empty() {
+            continue;
+        }
         let line = format!("{name}: {found}\n");
-        if !found.is_empty() && HEADING.len() + 1 + text.len() + line.len() <= most {
+        all.push_str(&line);
+        if HEADING.len() + 1 + text.len() + line.len() <= most {
             text.push_str(&line);
         }
     }
-    Ok((!text.is_empty()).then(|| format!("{HEADING}\n{text}")))
+    Ok(ProjectCommands {
+        text: (!text.is_empty()).then(|| format!("{HEADING}\n{text}")),
+        found: vec![
+            ("Stack", stack(&names)),
+            ("Key files", key_files(&names)),
+            ("Commands", all),
+        ],
+    })
 }
 
 async fn read(

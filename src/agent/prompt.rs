@@ -11,6 +11,7 @@ use super::Options;
 use super::Profile;
 use super::instructions::Instructions;
 use super::instructions::instructions;
+use super::project_commands::ProjectCommands;
 use super::project_commands::commands;
 use super::window_gauge::ASSUMED_WINDOW;
 use podbay_sandbox as sandbox;
@@ -62,6 +63,8 @@ pub struct ProjectContext {
     pub instructions: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// What was found of the project, for its document: headings and texts.
+    pub found: Vec<(&'static str, String)>,
 }
 
 impl ProjectContext {
@@ -105,7 +108,7 @@ pub async fn gather_context(
             if options.show_commands {
                 commands(pipeline, characters / 50, cancel).await
             } else {
-                Ok(None)
+                Ok(ProjectCommands::default())
             }
         },
         async {
@@ -122,10 +125,12 @@ pub async fn gather_context(
         seen,
         warnings,
     } = instructions;
+    let mut found = commands.found;
+    found.extend(files.clone().map(|files| ("Files", files)));
     let parts = [
         (!text.is_empty()).then_some(text),
         files.map(|files| format!("Files in /workspace when the session began:\n{files}")),
-        commands,
+        commands.text,
         changes.map(|changes| format!("`git status --short --branch` then:\n{changes}")),
     ];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
@@ -135,6 +140,7 @@ pub async fn gather_context(
             instructions: read,
             seen,
             warnings,
+            found,
         }),
     )
 }

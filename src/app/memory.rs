@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::Error;
 use super::bench::open_project;
 use super::is_attached;
+use super::record::with_causes;
+use podbay_agent::ProjectContext;
 use podbay_config::Config;
 use podbay_event::Memory;
 use podbay_event::MemoryKind;
@@ -59,6 +61,29 @@ pub fn list_memories(config: &Config, memories: &Memories) -> MemoryLines {
         proposed: proposed.memories.into_iter().map(line).collect(),
         problems: list.problems.into_iter().chain(proposed.problems).collect(),
     }
+}
+
+/// Tells a session what earlier ones wrote down, and keeps what was found of the project.
+pub(super) fn tell_memories(
+    context: &mut ProjectContext,
+    memories: &Memories,
+    window: Option<u64>,
+) {
+    let found = std::mem::take(&mut context.found);
+    let document = memories
+        .refresh_document(&found)
+        .and_then(|()| memories.written_sections());
+    let document = document.unwrap_or_else(|error| {
+        let why = with_causes(&error);
+        context
+            .warnings
+            .push(format!("what is known of the project is not used: {why}"));
+        Vec::new()
+    });
+    let list = memories.list();
+    context.warnings.extend(list.problems);
+    let notes = list.memories.into_iter().map(|stored| stored.memory);
+    context.add_memories(&document, &notes.collect::<Vec<_>>(), window);
 }
 
 fn line(stored: StoredMemory) -> MemoryLine {

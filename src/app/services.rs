@@ -16,6 +16,7 @@ use podbay_event::Sink;
 use podbay_mcp::Called;
 use podbay_mcp::Caller;
 use podbay_mcp::Servers;
+use podbay_policy::DocumentSection;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
 use podbay_policy::SandboxRun;
@@ -41,6 +42,9 @@ use podbay_wire::message::Stream;
 /// Why an agent cannot start another one.
 const NO_AGENTS: &str = "agents cannot be started from here: `agents.enabled` and `agents.max_depth` \
                          say who may; do it yourself";
+
+const NO_MEMORIES: &str =
+    "notes for later sessions are switched off (`memory.enabled`), or not yours to write";
 
 const NO_INSTALLER: &str = "this session's sandbox has no install phase; the user installs dependencies with `podbay install`";
 
@@ -247,10 +251,7 @@ impl Services for HostServices {
     }
 
     fn save_memory(&self, memory: Memory) -> Result<String, String> {
-        let memories = self
-            .memories
-            .as_ref()
-            .ok_or("notes for later sessions are switched off (`memory.enabled`)")?;
+        let memories = self.memories.as_ref().ok_or(NO_MEMORIES)?;
         let SavedMemory {
             memory,
             replaced,
@@ -265,6 +266,34 @@ impl Services for HostServices {
         };
         let said = format!(
             "saved as {}: later sessions of this project are shown it, and the user can read and remove it{gone}",
+            memory.name
+        );
+        (self.sink)(
+            Kind::MemorySaved {
+                memory,
+                replaced,
+                pruned,
+            }
+            .into(),
+        );
+        Ok(said)
+    }
+
+    fn write_section(&self, section: &DocumentSection) -> Result<String, String> {
+        let memories = self.memories.as_ref().ok_or(NO_MEMORIES)?;
+        let saved = memories.write_section(&section.heading, &section.content);
+        let SavedMemory {
+            memory,
+            replaced,
+            pruned,
+        } = saved.map_err(|error| with_causes(&error))?;
+        let how = if memory.content.is_empty() {
+            "removed"
+        } else {
+            "saved"
+        };
+        let said = format!(
+            "{how} in {}: later sessions of this project are shown it, and the user can read and change it",
             memory.name
         );
         (self.sink)(

@@ -34,6 +34,8 @@ pub enum HostCall {
     Plan(PlanCall),
     /// Saves a note that later sessions of the project are shown.
     SaveMemory(Memory),
+    /// Writes a section of the document that later sessions of the project are shown.
+    WriteSection(DocumentSection),
     /// Reads a skill, and puts the files of one of the user's into the sandbox's home folder.
     UseSkill(SkillCall),
     /// Gets the project's dependencies in an install phase.
@@ -47,6 +49,14 @@ pub enum HostCall {
     Foreign(ForeignCall),
     /// Starts an agent, whose calls are judged as those of the one that starts it.
     Spawn(SpawnCall),
+}
+
+/// A section of the project's document in the state folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentSection {
+    pub heading: String,
+    /// Empty removes the section.
+    pub content: String,
 }
 
 /// A skill to read.
@@ -191,6 +201,8 @@ impl HostCall {
             Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
             Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
             Self::SaveMemory(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
+            // It is a note, whichever tool writes it.
+            Self::WriteSection(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
             Self::UseSkill(_) => ("use_skill", HostEffect::Nothing, &[CallNeed::ReadFiles]),
             Self::Install(_) => (
                 "install_dependencies",

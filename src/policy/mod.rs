@@ -49,6 +49,7 @@ pub use autonomy::Autonomy;
 pub use exact_call::ExactCall;
 pub use glob::matches as matches_pattern;
 pub use host_call::FOREIGN;
+pub use host_call::DocumentSection;
 pub use host_call::FindTools;
 pub use host_call::ForeignCall;
 pub use host_call::HOST_TOOLS;

@@ -1,9 +1,6 @@
 use std::fs;
-use std::io::Read;
-use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,22 +9,16 @@ use sha2::Sha256;
 
 use super::Error;
 use super::State;
-use super::log_file;
 use super::memory_file;
-use super::memory_file::FILE_MAX;
-use super::state::own;
+use super::memory_folder::GLOBAL;
+use super::memory_folder::PROPOSED;
+use super::memory_folder::label;
+use super::memory_folder::no_folder;
+use super::memory_folder::read_all;
+use super::memory_folder::read_text;
+use super::memory_folder::save_in;
+use super::project_document::PROJECT_DOCUMENT;
 use podbay_event::Memory;
-
-/// Most memories of a project, and most global ones.
-const MOST: usize = 20;
-/// Most files of a folder that are looked at.
-const MOST_FILES: usize = 1000;
-/// Most problems that are told of a folder.
-const MOST_PROBLEMS: usize = 5;
-/// What stands before the name of a proposal.
-const PROPOSED: &str = "proposed/";
-/// What stands before the name of a global memory.
-const GLOBAL: &str = "global/";
 
 /// The memories that sessions of one project are shown: its own, and the user's global ones.
 ///
@@ -39,6 +30,7 @@ pub struct Memories {
     project: Option<PathBuf>,
     /// What models propose for the project; no session is shown it.
     proposed: Option<PathBuf>,
+    pub(super) document: Option<PathBuf>,
 }
 
 /// Where a memory counts.
@@ -87,26 +79,24 @@ pub struct SavedMemory {
     pub pruned: Vec<String>,
 }
 
-/// A file that is a memory by its name.
-struct Entry {
-    name: String,
-    path: PathBuf,
-    modified: SystemTime,
-}
-
 impl Memories {
     /// Names the folders; `project` is the key of its folder, and its path. There may be none, in a
     /// sandbox that Podbay did not start.
     pub fn new(state: &State, project: Option<(&str, &Path)>) -> Self {
-        let folder = |end: &str, (key, path): (&str, &Path)| {
+        let name = |(key, path): (&str, &Path)| {
             let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
             let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-            state.memories().join(format!("{key}-{hash}{end}"))
+            format!("{key}-{hash}")
         };
+        let name = project.map(name);
+        let folder = |name: &String| state.memories().join(name);
         Self {
             global: state.memories().join("global"),
-            project: project.map(|project| folder("", project)),
-            proposed: project.map(|project| folder(".proposed", project)),
+            project: name.as_ref().map(folder),
+            proposed: name
+                .as_ref()
+                .map(|name| folder(&format!("{name}.proposed"))),
+            document: name.map(|name| state.documents().join(format!("{name}.md"))),
         }
     }
 
@@ -176,6 +166,9 @@ impl Memories {
 
     /// Returns the text that a new memory of this name begins with.
     pub fn template(wanted: &str) -> String {
+        if wanted == PROJECT_DOCUMENT {
+            return String::new();
+        }
         let name = memory_file::tidy_name(wanted.strip_prefix(GLOBAL).unwrap_or(wanted));
         format!("---\nname: {name}\ndescription: \nkind: user\n---\n\n")
     }
@@ -183,6 +176,9 @@ impl Memories {
     /// Saves a file's text as the user wrote it, where `wanted` says. Another name in it renames
     /// the memory.
     pub fn save_text(&self, wanted: &str, text: &str) -> Result<SavedMemory, Error> {
+        if wanted == PROJECT_DOCUMENT {
+            return self.save_document(text);
+        }
         let bad = |problem: String| Error::BadMemory { problem };
         let memory = memory_file::parse(text).map_err(bad)?;
         let old = self.file(wanted);
@@ -210,7 +206,8 @@ impl Memories {
             return Ok(None);
         };
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-        Ok(memory_file::name_of(&path).map(|name| label(scope, name)))
+        let name = memory_file::name_of(&path).unwrap_or(PROJECT_DOCUMENT);
+        Ok(Some(label(scope, name)))
     }
 
     fn folders(&self) -> impl Iterator<Item = (MemoryScope, &PathBuf)> {
@@ -221,6 +218,11 @@ impl Memories {
 
     /// Returns the file of that name which exists. Only what can be a name becomes a path.
     fn file(&self, wanted: &str) -> Option<(MemoryScope, PathBuf)> {
+        if wanted == PROJECT_DOCUMENT {
+            let path = self.document.clone()?;
+            let is_there = fs::symlink_metadata(&path).is_ok();
+            return is_there.then_some((MemoryScope::Project, path));
+        }
         if let Some(name) = wanted.strip_prefix(PROPOSED) {
             let file = format!("{name}.md");
             memory_file::name_of(Path::new(&file)).filter(|known| *known == name)?;
@@ -245,143 +247,12 @@ impl Memories {
     }
 }
 
-/// Reads the memories of some folders.
-fn read_all<'a>(folders: impl Iterator<Item = (MemoryScope, &'a PathBuf)>) -> MemoryList {
-    let mut list = MemoryList::default();
-    for (scope, folder) in folders {
-        let mut problems = Vec::new();
-        for entry in entries(folder, &mut problems).into_iter().take(MOST) {
-            match read(&entry) {
-                Ok((memory, problem)) => {
-                    problems.extend(problem.map(|problem| about(scope, &entry.name, &problem)));
-                    let saved = Timestamp::try_from(entry.modified).unwrap_or_default();
-                    list.memories.push(StoredMemory {
-                        scope,
-                        memory,
-                        saved,
-                    });
-                }
-                Err(problem) => problems.push(about(scope, &entry.name, &problem)),
-            }
-        }
-        let more = problems.len().saturating_sub(MOST_PROBLEMS);
-        problems.truncate(MOST_PROBLEMS);
-        if more > 0 {
-            problems.push(format!("and {more} more in `{}`", folder.display()));
-        }
-        list.problems.append(&mut problems);
-    }
-    list
-}
-
-fn no_folder() -> Error {
-    Error::BadMemory {
-        problem: "this project has no folder here to know it by".to_owned(),
-    }
-}
-
-fn label(scope: MemoryScope, name: &str) -> String {
-    match scope {
-        MemoryScope::Project => name.to_owned(),
-        MemoryScope::Global => format!("{GLOBAL}{name}"),
-        MemoryScope::Proposed => format!("{PROPOSED}{name}"),
-    }
-}
-
-fn about(scope: MemoryScope, name: &str, problem: &str) -> String {
-    format!("the memory {}: {problem}", label(scope, name))
-}
-
-fn save_in(folder: &Path, memory: &Memory) -> Result<SavedMemory, Error> {
-    let memory = memory_file::tidy(memory).map_err(|problem| Error::BadMemory { problem })?;
-    own(folder)?;
-    let path = folder.join(format!("{}.md", memory.name));
-    let replaced = fs::symlink_metadata(&path).is_ok();
-    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-        file.write_all(memory_file::render(&memory).as_bytes())?;
-        // The kernel's own time of a file is too coarse to tell which is older.
-        file.as_file().set_modified(SystemTime::now())?;
-        file.as_file().sync_data()?;
-        file.persist(&path).map(drop).map_err(|error| error.error)
-    });
-    written.map_err(Error::io("write", &path))?;
-    let mut pruned = Vec::new();
-    let mut others = entries(folder, &mut Vec::new());
-    // A clock that was set back does not make this one the oldest.
-    others.retain(|entry| entry.name != memory.name);
-    for old in others.into_iter().skip(MOST - 1) {
-        fs::remove_file(&old.path).map_err(Error::io("remove", &old.path))?;
-        pruned.push(old.name);
-    }
-    Ok(SavedMemory {
-        memory,
-        replaced,
-        pruned,
-    })
-}
-
-/// Returns the files that are memories by their names, the newest first.
-fn entries(folder: &Path, problems: &mut Vec<String>) -> Vec<Entry> {
-    let Ok(found) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut entries = Vec::new();
-    for found in found.take(MOST_FILES).flatten() {
-        let path = found.path();
-        let file = found.file_name();
-        // A file that is being written has a name of this kind.
-        if file.as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        let Some(name) = memory_file::name_of(&path) else {
-            problems.push(format!(
-                "`{}` is not called like a memory: small letters, digits and hyphens, then .md",
-                path.display()
-            ));
-            continue;
-        };
-        let modified = found
-            .metadata()
-            .and_then(|facts| facts.modified())
-            .unwrap_or(SystemTime::UNIX_EPOCH);
-        entries.push(Entry {
-            name: name.to_owned(),
-            modified,
-            path,
-        });
-    }
-    entries.sort_by(|a, b| b.modified.cmp(&a.modified).then(a.name.cmp(&b.name)));
-    entries
-}
-
-/// Reads a memory, and says what of it a model is not shown.
-fn read(entry: &Entry) -> Result<(Memory, Option<String>), String> {
-    let written = memory_file::parse(&read_text(&entry.path)?)?;
-    let memory = memory_file::tidy(&written)?;
-    if memory.name != entry.name {
-        return Err(format!("it calls itself {}", memory.name));
-    }
-    let is_same = memory.description == written.description.trim()
-        && memory.content == written.content.replace("\r\n", "\n").trim();
-    let problem = "characters that cannot be seen, or what looks like a key, are left out of it";
-    Ok((memory, (!is_same).then(|| problem.to_owned())))
-}
-
-fn read_text(path: &Path) -> Result<String, String> {
-    let file = log_file::open_read(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(FILE_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(format!("it is larger than {FILE_MAX} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
+    use crate::memory_folder::MOST;
     use podbay_event::MemoryKind;
 
     fn memory(name: &str) -> Memory {

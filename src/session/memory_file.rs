@@ -71,7 +71,7 @@ pub(super) fn tidy_name(name: &str) -> String {
 }
 
 /// Removes what is not seen; without `lines` all is one line.
-fn visible(text: &str, lines: bool) -> String {
+pub(super) fn visible(text: &str, lines: bool) -> String {
     let text = text.replace("\r\n", "\n");
     let is_variation = |c: char| matches!(c, '\u{fe00}'..='\u{fe0f}');
     text.chars()

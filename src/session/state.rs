@@ -20,12 +20,13 @@ pub struct State {
 
 impl State {
     /// Its subfolders.
-    pub const FOLDERS: [&str; 16] = [
+    pub const FOLDERS: [&str; 17] = [
         "sessions",
         "answers",
         "aside",
         "artifacts",
         "covers",
+        "documents",
         "engines",
         "images",
         "installs",
@@ -137,6 +138,11 @@ impl State {
     /// Notes of sessions for later ones, of each project and global ones.
     pub fn memories(&self) -> PathBuf {
         self.root.join("memories")
+    }
+
+    /// What is known of projects.
+    pub fn documents(&self) -> PathBuf {
+        self.root.join("documents")
     }
 
     /// Answers stored for projects.

@@ -115,6 +115,9 @@ impl Host<'_> {
             ),
             HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
             HostCall::SaveMemory(memory) => Rendered::said(self.services.save_memory(memory)),
+            HostCall::WriteSection(section) => {
+                Rendered::said(self.services.write_section(&section))
+            }
             HostCall::UseSkill(wanted) => match self.services.use_skill(&wanted.name) {
                 Ok(skill) => {
                     let within = self.pipeline.options.file_timeout.duration();

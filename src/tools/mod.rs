@@ -102,6 +102,7 @@ use podbay_event::Answered;
 use podbay_event::Asked;
 use podbay_event::Memory;
 use podbay_event::PlanAnswer;
+use podbay_policy::DocumentSection;
 use podbay_policy::ExactCall;
 use podbay_policy::ForeignCall;
 use podbay_policy::SandboxRun;
@@ -209,6 +210,15 @@ pub trait Services: Send + Sync {
         Err(format!(
             "`{}` cannot be saved: notes are not kept here",
             memory.name
+        ))
+    }
+
+    /// Writes a section of the document that later sessions of the project are shown; both results
+    /// are text for the model. The default has nowhere to write it.
+    fn write_section(&self, section: &DocumentSection) -> Result<String, String> {
+        Err(format!(
+            "`{}` cannot be saved: notes are not kept here",
+            section.heading
         ))
     }
 

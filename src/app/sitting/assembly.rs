@@ -17,6 +17,7 @@ use crate::agents::SharedSibling;
 use crate::agents::SpawnerParts;
 use crate::bench::Bench;
 use crate::host_hook::HostHooks;
+use crate::memory::tell_memories;
 use crate::resume::Aim;
 use crate::rules;
 use crate::seat::Seat;
@@ -259,10 +260,7 @@ impl ToldProject<'_> {
         let context = gather_context(agent.pipeline(), &config.agent, self.window, cancel).await;
         let mut context = context.map_err(Error::Sandbox)?.unwrap_or_default();
         if let Some(memories) = self.memories {
-            let list = memories.list();
-            context.warnings.extend(list.problems);
-            let notes = list.memories.into_iter().map(|stored| stored.memory);
-            context.add_memories(&notes.collect::<Vec<_>>(), self.window);
+            tell_memories(&mut context, memories, self.window);
         }
         if let Some(fact) = self.mounted {
             context.add_fact(fact);

@@ -34,7 +34,6 @@ mod grep_lookalike;
 mod grep_pattern;
 mod grep_sink;
 mod grep_text;
-mod headings;
 pub(super) mod hook;
 pub(super) mod ignore_rules;
 mod kept_format;

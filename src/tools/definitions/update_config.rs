@@ -5,6 +5,8 @@ use crate::arguments::parse;
 use crate::tool::Tool;
 use crate::tool::object;
 use podbay_policy::Action;
+use podbay_policy::DocumentSection;
+use podbay_policy::HostCall;
 use podbay_wire::Call;
 use podbay_wire::UpdateConfig;
 use podbay_wire::is_hidden;
@@ -18,9 +20,23 @@ struct Arguments {
     content: String,
     #[serde(default)]
     beside: bool,
+    #[serde(default)]
+    place: Place,
 }
 
-/// Writes a section of `PODBAY.md`, which is read at the start of every session.
+/// Where a section is written.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    /// `PODBAY.md`, which all who work on the project get.
+    #[default]
+    Project,
+    /// The project's document in the state folder, which only this user's sessions are shown.
+    Memory,
+}
+
+/// Writes a section of `PODBAY.md`, or of the project's document in the state folder. Both are read
+/// at the start of every session.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "update_config",
@@ -29,12 +45,13 @@ pub(super) fn tool() -> Tool {
             &json!({
                 "section": { "type": "string", "description": "Its heading" },
                 "content": { "type": "string", "description": "The whole text below it; empty removes the section" },
+                "place": { "type": "string", "enum": ["project", "memory"], "description": "`memory`: not PODBAY.md, but notes on the project that only this user has" },
                 "beside": { "type": "boolean", "description": "Whether to make the file beside the project's other instructions; the user is asked" },
             }),
             &["section", "content"],
         ),
         |arguments, _, _| {
-            let Arguments { section, content, beside } = parse(arguments)?;
+            let Arguments { section, content, beside, place } = parse(arguments)?;
             let section = section.trim().trim_start_matches('#').trim().to_owned();
             if section.is_empty() {
                 return Err("`section` is empty: the heading of the section".to_owned());
@@ -56,6 +73,9 @@ pub(super) fn tool() -> Tool {
                     "`content` has {} bytes, and a section at most {LARGEST}; put long texts in a file and name it",
                     content.len()
                 ));
+            }
+            if place == Place::Memory {
+                return Ok(Action::Host(HostCall::WriteSection(DocumentSection { heading: section, content })));
             }
             Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content, beside, known: None })))
         },

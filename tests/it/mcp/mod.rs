@@ -3,6 +3,7 @@
 
 mod asking;
 mod calls;
+mod example;
 mod hostile;
 mod http;
 mod resources;

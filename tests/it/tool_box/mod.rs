@@ -24,6 +24,7 @@ use podbay::event::Memory;
 use podbay::event::Seconds;
 use podbay::event::ToolCall;
 use podbay::policy;
+use podbay::policy::DocumentSection;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
 use podbay::policy::SandboxRun;
@@ -302,6 +303,10 @@ impl Services for Nothing {
 
     fn save_memory(&self, memory: Memory) -> Result<String, String> {
         Ok(format!("saved as {}", memory.name))
+    }
+
+    fn write_section(&self, section: &DocumentSection) -> Result<String, String> {
+        Ok(format!("wrote {}: {}", section.heading, section.content))
     }
 
     fn use_skill(&self, name: &str) -> Result<Skill, String> {

@@ -321,6 +321,30 @@ async fn a_file_of_instructions_that_is_in_use_gets_none_beside_it_unless_a_pers
     hand.ok("update_config", plain).await;
 }
 
+/// A section for this user's sessions alone is a note: judged and asked about like one.
+#[tokio::test]
+async fn a_section_of_the_document_is_a_note_and_no_file_of_the_project() {
+    let section = json!({"section": "## Style", "content": "Short.", "place": "memory"});
+    let hand = Hand::new().await;
+    let text = hand.ok("update_config", section.clone()).await;
+    assert!(text.starts_with("wrote Style: Short."), "{text}");
+    assert!(!hand.has("PODBAY.md"));
+    let ask = policy::Options::default();
+    let hand = Hand::with(ToolSet::Full, Mode::Ask, ask, Some("no")).await;
+    hand.fails("update_config", section.clone(), CallStatus::Denied)
+        .await;
+    let n_asked = hand
+        .asked
+        .lock()
+        .expect("no test panics while it holds this")
+        .len();
+    assert_eq!(n_asked, 1, "it is asked about");
+    let ask = policy::Options::default();
+    let hand = Hand::with(ToolSet::Full, Mode::Deny, ask, None).await;
+    hand.fails("update_config", section, CallStatus::Denied)
+        .await;
+}
+
 #[tokio::test]
 async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question() {
     let hand = Hand::with(ToolSet::Full, Mode::Ask, policy::Options::default(), None).await;

@@ -3,18 +3,18 @@
 use std::ops::Range;
 
 /// The headings of a text.
-pub(super) struct Outline<'a> {
-    pub(super) headings: Vec<Heading<'a>>,
+pub(crate) struct Outline<'a> {
+    pub(crate) headings: Vec<Heading<'a>>,
     /// A code block or comment starts in it and does not end: text that follows would become part
     /// of it.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
 }
 
-pub(super) struct Heading<'a> {
+pub(crate) struct Heading<'a> {
     /// Its lines, with their ends.
-    pub(super) range: Range<usize>,
-    pub(super) level: usize,
-    pub(super) title: &'a str,
+    pub(crate) range: Range<usize>,
+    pub(crate) level: usize,
+    pub(crate) title: &'a str,
 }
 
 /// What the lines above belong to.
@@ -28,7 +28,7 @@ enum Preceding {
 }
 
 /// Parses a text's headings outside of code and comments: ATX (`#`) and setext (underlined) ones.
-pub(super) fn outline(text: &str) -> Outline<'_> {
+pub(crate) fn outline(text: &str) -> Outline<'_> {
     let mut headings = Vec::new();
     let mut fence: Option<&str> = None;
     let mut in_comment = false;
