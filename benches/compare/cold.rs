@@ -108,6 +108,11 @@ pub(super) struct Run {
 
 /// Runs a script to its end, its words going to nobody.
 pub(super) fn of_a_run(place: &Place, script: ScriptedModel) -> Outcome<Run> {
+    of_a_run_with(place, script, &[])
+}
+
+/// The same, with these arguments more.
+pub(super) fn of_a_run_with(place: &Place, script: ScriptedModel, more: &[&str]) -> Outcome<Run> {
     let model = script.start_blocking();
     let folder = place.project.to_string_lossy().into_owned();
     let begun = std::time::Instant::now();
@@ -120,6 +125,7 @@ pub(super) fn of_a_run(place: &Place, script: ScriptedModel) -> Outcome<Run> {
             &model.endpoint(),
             "read and count",
         ])
+        .args(more)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;

@@ -4,7 +4,7 @@
 //! command, `python3` and `rg` for the peers, and the images `podbay/workspace` and
 //! `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick`
 //! does so with few rounds; names of groups (`wall`, `cold`, `starts`, `many`, `search`, `patch`,
-//! `turn`, `turn-end`, `chat`, `kept`, `model`) measure those alone and print them.
+//! `turn`, `turn-end`, `agents`, `chat`, `kept`, `model`) measure those alone and print them.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,6 +16,7 @@
     reason = "this is a program for a terminal"
 )]
 
+mod agents;
 mod alone;
 mod chat;
 mod cold;
@@ -48,9 +49,9 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 11] = [
-    "wall", "cold", "starts", "many", "search", "patch", "turn", "turn-end", "chat", "kept",
-    "model",
+const GROUPS: [&str; 12] = [
+    "wall", "cold", "starts", "many", "search", "patch", "turn", "turn-end", "agents", "chat",
+    "kept", "model",
 ];
 
 fn main() -> ExitCode {
@@ -138,6 +139,9 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     }
     if wanted("turn-end") {
         turn_end::rows(&runtime, &place, &mut table, rounds(15))?;
+    }
+    if wanted("agents") {
+        agents::rows(&place, &mut table, rounds(20))?;
     }
     if wanted("chat") {
         chat::rows(&place, &mut table, rounds(20))?;
