@@ -200,9 +200,10 @@ impl HostCall {
             Self::AskUser { .. } => ("ask_user", HostEffect::Conversation, &[]),
             Self::FindTools(_) => ("more_tools", HostEffect::Nothing, &[]),
             Self::Plan(plan) => (plan.tool(), HostEffect::Conversation, &[]),
-            Self::SaveMemory(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
-            // It is a note, whichever tool writes it.
-            Self::WriteSection(_) => ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory]),
+            // A section is a note too, though another tool writes it.
+            Self::SaveMemory(_) | Self::WriteSection(_) => {
+                ("memory_save", HostEffect::Notes, &[CallNeed::SaveMemory])
+            }
             Self::UseSkill(_) => ("use_skill", HostEffect::Nothing, &[CallNeed::ReadFiles]),
             Self::Install(_) => (
                 "install_dependencies",

@@ -8,7 +8,7 @@ use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
 
 /// Every command that has the flag, with the words that it needs.
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 25] = [
     &["status"],
     &["stats"],
     &["agents", "list"],
