@@ -10,6 +10,8 @@ use super::*;
 async fn shown(tool: &str, arguments: Value) -> String {
     let rules = policy::Options {
         ask: vec!["bash".to_owned()],
+        // An edit of what may not be read is not tried before the question.
+        deny: vec!["read_file".to_owned()],
         ..policy::Options::default()
     };
     let hand = Hand::with(ToolSet::Full, Mode::Ask, rules, Some("nothing")).await;
