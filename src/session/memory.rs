@@ -206,8 +206,10 @@ impl Memories {
             return Ok(None);
         };
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-        let name = memory_file::name_of(&path).unwrap_or(PROJECT_DOCUMENT);
-        Ok(Some(label(scope, name)))
+        if wanted == PROJECT_DOCUMENT {
+            return Ok(Some(wanted.to_owned()));
+        }
+        Ok(memory_file::name_of(&path).map(|name| label(scope, name)))
     }
 
     fn folders(&self) -> impl Iterator<Item = (MemoryScope, &PathBuf)> {
