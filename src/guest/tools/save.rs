@@ -406,8 +406,6 @@ impl TargetFile {
         Ok(())
     }
 
-    /// A file without any write bit was made read-only on purpose, even where we could write it (as
-    /// root).
     /// Ends a check before anything is written.
     pub(super) fn end_check(&self) -> Result<(), Fault> {
         if self.only_checks {
@@ -417,6 +415,8 @@ impl TargetFile {
         Ok(())
     }
 
+    /// A file without any write bit was made read-only on purpose, even where we could write it (as
+    /// root).
     pub(super) fn check_writable(&self) -> Result<(), Fault> {
         match &self.old {
             Some(old) if old.st_mode & 0o222 == 0 => Err(Fault::ReadOnly {
