@@ -82,7 +82,7 @@ const READERS: &[(&str, usize, &str)] = &[
         "when a detached command began; at worst the record of one that has ended is forgotten too early",
     ),
     (
-        "session/memory.rs",
+        "session/memory_folder.rs",
         1,
         "the date of a note; at worst another one than the oldest makes room, never the new one",
     ),
