@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::test_box::TestBox;
+use super::test_box::build_image;
 use super::test_box::docker;
 use crate::support::EngineProxy;
 use crate::support::ScriptedModel;
@@ -250,6 +251,112 @@ fn the_languages_of_a_session_cost_the_engine_one_request() {
     }
     let request = model.requests().remove(0);
     assert!(request["tools"].to_string().contains("sandbox_run"));
+}
+
+/// Each says what it computed, what it was given and where it is, and has no network.
+const NODE: &str = r#"
+const fs = require("fs");
+const words = fs.readFileSync(0, "utf8").trim() + " " + fs.readFileSync("data.txt", "utf8");
+console.log([1, 2, 3].map((n) => n * n).join(), words, process.env.WORD, process.cwd());
+fetch("http://a.example/").catch(() => { console.log("no network"); process.exit(3); });
+"#;
+
+const GO: &str = r#"package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+func main() {
+	typed, _ := io.ReadAll(os.Stdin)
+	given, _ := os.ReadFile("data.txt")
+	folder, _ := os.Getwd()
+	fmt.Println(squares(), strings.TrimSpace(string(typed)), string(given), os.Getenv("WORD"), folder)
+	if _, err := http.Get("http://a.example/"); err != nil {
+		fmt.Println("no network")
+		os.Exit(3)
+	}
+}
+"#;
+
+/// Code in several files works.
+const GO_MORE: &str = "package main\n\nfunc squares() string { return \"1,4,9\" }\n";
+
+const JAVA: &str = r#"
+import java.net.URI;
+import java.nio.file.*;
+import java.util.stream.*;
+
+public class Main {
+    record Square(int of) { public String toString() { return "" + of * of; } }
+
+    public static void main(String[] arguments) throws Exception {
+        var squares = Stream.of(1, 2, 3).map(Square::new).map(Object::toString);
+        var typed = new String(System.in.readAllBytes()).trim();
+        var given = Files.readString(Path.of("data.txt"));
+        System.out.println(squares.collect(Collectors.joining(",")) + " " + typed + " " + given + " "
+            + System.getenv("WORD") + " " + System.getProperty("user.dir"));
+        try {
+            URI.create("http://a.example/").toURL().openStream();
+        } catch (java.io.IOException error) {
+            System.out.println("no network");
+            System.exit(3);
+        }
+    }
+}
+"#;
+
+#[test]
+#[ignore = "just soak: builds images with Node.js, Go and Java from Debian's archive"]
+fn node_go_and_java_run_where_an_image_has_them() {
+    let Some(env) = TestBox::new() else { return };
+    let mut model = ScriptedModel::new();
+    let rows = [
+        ("node", NODE, None),
+        ("go", GO, Some(("squares.go", GO_MORE))),
+        ("java", JAVA, None),
+    ];
+    for (language, code, more) in rows {
+        build_image(&env, &format!("podbay/{language}")).expect(0);
+        let files: Vec<Value> = [("data.txt", "given")]
+            .into_iter()
+            .chain(more)
+            .map(|(path, content)| json!({"path": path, "content": content}))
+            .collect();
+        model = model.calls(
+            "sandbox_run",
+            json!({"language": language, "code": code, "stdin": "typed\n", "files": files, "env": {"WORD": "set"}}),
+        );
+        // What is wrong with code is said in the words of its own compiler.
+        model = model.calls(
+            "sandbox_run",
+            json!({"language": language, "code": "class {"}),
+        );
+    }
+    let model = model.says("Done.").start_blocking();
+    start(&mut task(&env, &model, &[]))
+        .wait_within(Duration::from_mins(10))
+        .expect(0);
+    for (at, language) in ["node", "go", "java"].iter().enumerate() {
+        let told = result(&model, 2 * at + 1);
+        assert!(
+            told.starts_with("1,4,9 typed given set /workspace\nno network\n")
+                && told.contains("exit code 3")
+                && told.contains(&format!("{language} of podbay/{language}")),
+            "{told}"
+        );
+        let told = result(&model, 2 * at + 2);
+        assert!(
+            told.contains("rror") && told.contains("exit code 1"),
+            "{told}"
+        );
+    }
+    assert_eq!(throwaways(&env), "");
+    env.assert_no_container();
 }
 
 /// Plan mode lets it run, since it cannot write to the project; so does a call without a model.
