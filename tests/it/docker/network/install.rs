@@ -17,10 +17,10 @@ use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 
-const WHEEL: &str = "greeting-1.0-py3-none-any.whl";
+pub(super) const WHEEL: &str = "greeting-1.0-py3-none-any.whl";
 
 /// Returns a wheel with a module and a program.
-fn wheel() -> Vec<u8> {
+pub(super) fn wheel() -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     for (name, content) in [
@@ -455,125 +455,4 @@ fn an_image_without_the_package_manager_is_said_with_one_that_has_it() {
         without.text(),
         without.stderr
     );
-}
-
-/// Returns a gzipped archive of files.
-fn archive(files: &[(&str, &str)]) -> Vec<u8> {
-    let compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let mut archive = tar::Builder::new(compressed);
-    for (name, content) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(0o644);
-        header.set_size(content.len() as u64);
-        archive
-            .append_data(&mut header, name, content.as_bytes())
-            .expect("packed");
-    }
-    archive
-        .into_inner()
-        .and_then(flate2::write::GzEncoder::finish)
-        .expect("compressed")
-}
-
-/// Has an installation of a runtime's image fill the cache, and a session without a network use it.
-#[track_caller]
-fn installs_and_uses(env: &TestBox, runtime: &str, index: &Server, rule: &str, command: &str) {
-    build_image(env, &format!("podbay/{runtime}")).expect(0);
-    let all = ["install", "--runtime", runtime, "--allow-host", rule];
-    let installed = start(&mut env.here(&all)).wait_within(Duration::from_secs(180));
-    assert_eq!(
-        installed.code,
-        0,
-        "{} {}",
-        installed.text(),
-        installed.stderr
-    );
-    let n_requests = index.requests().len();
-    let used = ["sh", "--runtime", runtime, "--", "sh", "-c", command];
-    let used = start(&mut env.here(&used)).wait_within(Duration::from_secs(180));
-    assert_eq!(used.text(), "from a registry\n", "{}", used.stderr);
-    assert!(n_requests > 0 && index.requests().len() == n_requests);
-}
-
-#[test]
-#[ignore = "just soak: builds an image with cargo from Debian's archive"]
-fn cargo_builds_without_a_network_what_an_install_phase_fetched() {
-    use sha2::Digest;
-    let Some(env) = TestBox::new() else { return };
-    let outside = Outside::new();
-    outside.tell(&env, "");
-    let package = archive(&[
-        (
-            "greeting-1.0.0/Cargo.toml",
-            "[package]\nname = \"greeting\"\nversion = \"1.0.0\"\nedition = \"2021\"\n",
-        ),
-        (
-            "greeting-1.0.0/src/lib.rs",
-            "pub const WORDS: &str = \"from a registry\";\n",
-        ),
-    ]);
-    let hash: String = sha2::Sha256::digest(&package)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let entry = format!(
-        "{{\"name\":\"greeting\",\"vers\":\"1.0.0\",\"deps\":[],\"cksum\":\"{hash}\",\"features\":{{}},\"yanked\":false}}\n"
-    );
-    // Its port is known once it serves, and `config.json` names that: a host of its own.
-    let crates = outside.serve(Files::from([(
-        "/greeting/1.0.0/download".to_owned(),
-        package,
-    )]));
-    let config = format!("{{\"dl\":\"http://crates.example:{}\"}}", crates.port);
-    let index = outside.serve(Files::from([
-        ("/index/config.json".to_owned(), config.into_bytes()),
-        ("/index/gr/ee/greeting".to_owned(), entry.into_bytes()),
-    ]));
-    env.write(
-        ".cargo/config.toml",
-        format!(
-            "[registries.local]\nindex = \"sparse+http://crates.example:{}/index/\"\n",
-            index.port
-        ),
-    );
-    env.write(
-        "Cargo.toml",
-        "[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ngreeting = { version = \"1\", registry = \"local\" }\n",
-    );
-    env.write(
-        "src/main.rs",
-        "fn main() { println!(\"{}\", greeting::WORDS) }\n",
-    );
-    let rule = format!("crates.example:{},{} private", index.port, crates.port);
-    installs_and_uses(&env, "rust", &index, &rule, "cargo run --quiet");
-}
-
-#[test]
-#[ignore = "just soak: builds an image with npm from Debian's archive"]
-fn node_uses_without_a_network_what_an_install_phase_got_by_npm() {
-    let Some(env) = TestBox::new() else { return };
-    let outside = Outside::new();
-    outside.tell(&env, "");
-    let package = archive(&[
-        (
-            "package/package.json",
-            "{\"name\": \"greeting\", \"version\": \"1.0.0\"}",
-        ),
-        ("package/index.js", "module.exports = 'from a registry';\n"),
-    ]);
-    let index = outside.serve(Files::from([("/greeting.tgz".to_owned(), package)]));
-    let lock = format!(
-        "{{\"name\": \"a\", \"version\": \"1.0.0\", \"lockfileVersion\": 3, \"requires\": true, \"packages\": {{\
-         \"\": {{\"name\": \"a\", \"version\": \"1.0.0\", \"dependencies\": {{\"greeting\": \"1.0.0\"}}}},\
-         \"node_modules/greeting\": {{\"version\": \"1.0.0\", \"resolved\": \"http://npm.example:{}/greeting.tgz\"}}}}}}",
-        index.port
-    );
-    env.write(
-        "package.json",
-        "{\"name\": \"a\", \"version\": \"1.0.0\", \"dependencies\": {\"greeting\": \"1.0.0\"}}",
-    );
-    env.write("package-lock.json", lock);
-    let rule = format!("npm.example:{} private", index.port);
-    let command = "node -e \"console.log(require('greeting'))\"";
-    installs_and_uses(&env, "node", &index, &rule, command);
 }

@@ -6,6 +6,7 @@ mod clients;
 mod crowd;
 mod gateway;
 mod install;
+mod install_registries;
 mod mcp;
 mod names;
 mod outside;
