@@ -140,6 +140,15 @@ fn a_chat_in_lines_has_an_editor_with_history_completion_and_pastes() {
     screen.types("\r");
     screen.sees("First.");
     assert!(told().contains(r"line 1\nline 2"), "{}", told());
+    // The editor takes a paste as one when the prompt is there again.
+    assert!(
+        within(Duration::from_secs(30), || screen
+            .text()
+            .trim_end()
+            .ends_with("\n>")),
+        "{}",
+        screen.text()
+    );
     // A long one stands as how much it is.
     let long: String = (0..214).map(|n| format!("row {n}\n")).collect();
     screen.types(&format!("what is \x1b[200~{long}\x1b[201~"));
