@@ -188,7 +188,7 @@ pub(super) async fn begin_with(
         is_reviewed,
         mcp_prompts: Vec::new(),
     };
-    // Where the session goes back to if the next model cannot be had.
+    // Where the session goes back to if the next model cannot be used.
     let mut before: Option<Place> = None;
     let code = loop {
         let opened = Chat::open(&place, &face.front(&interrupt, &talk.wishes)).await;

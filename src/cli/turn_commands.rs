@@ -84,7 +84,7 @@ pub(super) async fn obey(
     }
 }
 
-/// Says which mode holds, or changes it; whoever names one is there again.
+/// Says which mode holds, or changes it; a user who names one is no longer away.
 fn mode(chat: &mut Chat, word: Option<&str>, wishes: &Wishes) -> Option<String> {
     let mode = match word {
         Some("auto") => app::Mode::Auto,

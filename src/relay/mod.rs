@@ -24,7 +24,7 @@ pub enum Direction {
 }
 
 /// Carries bytes until both ends have said that no more come. An end that has said so still gets
-/// what the other sends. `count` is told of what has gone, each time that something has.
+/// what the other sends. `count` gets each number of bytes that has gone.
 ///
 /// What was carried so far is cut where the future is dropped.
 pub async fn both_ways<A: Socket, B: Socket>(

@@ -242,7 +242,7 @@ impl Assembly<'_> {
     }
 }
 
-/// What a model is told of the project before the first task.
+/// What a model reads about the project before the first task.
 struct ToldProject<'a> {
     window: Option<u64>,
     memories: Option<&'a Memories>,
