@@ -60,7 +60,11 @@ impl BytesPath {
 
     /// Returns the text form; `from_text` restores the same bytes.
     pub fn to_text(&self) -> String {
-        self.written(breaks)
+        // Most paths are written as they are, and lists of them are long.
+        match std::str::from_utf8(&self.0) {
+            Ok(text) if self.0.iter().all(|byte| is_plain(*byte)) => text.to_owned(),
+            _ => self.written(breaks),
+        }
     }
 
     fn written(&self, is_escaped: impl Fn(char) -> bool) -> String {
@@ -91,6 +95,11 @@ impl BytesPath {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Whether a byte is a character of its own that is never escaped.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'\\'
 }
 
 fn breaks(character: char) -> bool {

@@ -211,22 +211,16 @@ fn is_secret_file(name: &str) -> bool {
         .iter()
         .find_map(|start| name.strip_prefix(start))
     {
-        return !EXAMPLES
-            .iter()
-            .any(|example| format!(".{rest}").ends_with(example));
+        return !is_example(rest);
     }
     if let Some((stem, suffix)) = name.rsplit_once('.') {
-        // `example.env` counts like `.env.example`.
-        let is_example = EXAMPLES
-            .iter()
-            .any(|example| format!(".{stem}").ends_with(example));
         // `!.env` and `w .env` are a pattern and a line of a script, which name `.env`.
         let is_name = suffix != "env"
             || stem.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
         let is_settings = (stem == "secrets" || stem.starts_with("client_secret"))
             && SECRET_SETTINGS.contains(&suffix);
         if is_settings
-            || SECRET_SUFFIXES.contains(&suffix) && !stem.is_empty() && is_name && !is_example
+            || SECRET_SUFFIXES.contains(&suffix) && !stem.is_empty() && is_name && !is_example(stem)
             || SECRET_ENDS.iter().any(|end| name.ends_with(end))
         {
             return true;
@@ -240,9 +234,20 @@ fn is_secret_file(name: &str) -> bool {
     })
 }
 
+/// Whether the rest of a secret's name says that it is an example: `example.env` counts like
+/// `.env.example`.
+fn is_example(rest: &str) -> bool {
+    let dotted = format!(".{rest}");
+    EXAMPLES.iter().any(|example| dotted.ends_with(example))
+}
+
 /// Folds case, and removes what some file systems ignore in names: HFS+ zero-width characters,
 /// trailing dots and spaces.
 fn fold(part: &str) -> String {
+    // Each name of a project is folded, and nearly all are of this kind.
+    if part.is_ascii() {
+        return part.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    }
     let kept: String = part
         .chars()
         .filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}'))

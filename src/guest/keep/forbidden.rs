@@ -146,11 +146,15 @@ fn means_git(name: &[u8]) -> bool {
 /// end, without invisible characters.
 pub(super) fn folded(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
-    let seen: String = text
-        .chars()
-        .filter(|character| !is_hidden(*character))
-        .flat_map(char::to_lowercase)
-        .collect();
+    let mut seen = String::with_capacity(text.len());
+    for character in text.chars().filter(|character| !is_hidden(*character)) {
+        // Nearly all are of this kind, and this is done for each name of a project.
+        if character.is_ascii() {
+            seen.push(character.to_ascii_lowercase());
+        } else {
+            seen.extend(character.to_lowercase());
+        }
+    }
     seen.split(':')
         .next()
         .unwrap_or_default()
