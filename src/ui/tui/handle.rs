@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
+use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 
 use podbay_event::Answer;
@@ -20,7 +20,6 @@ use super::review::Review;
 use super::review::ReviewChoice;
 use super::review::ReviewView;
 use super::run;
-use super::run::Input;
 use super::screen::Screen;
 use super::screen::Told;
 use super::start::Start;
@@ -38,7 +37,7 @@ pub type OnCommand = Box<dyn Fn(podbay_event::Command) + Send>;
 /// The chat's screen; clones tell the same one.
 #[derive(Clone)]
 pub struct Tui {
-    input: Sender<Input>,
+    told: Sender<Told>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -52,16 +51,16 @@ impl Tui {
         queue: MessageQueue,
         on_command: OnCommand,
     ) -> std::io::Result<Self> {
-        let (input, thread) = run::start(Screen::new(theme, facts, keys, queue), on_command)?;
+        let (told, thread) = run::start(Screen::new(theme, facts, keys, queue), on_command)?;
         Ok(Self {
-            input,
+            told,
             thread: Arc::new(Mutex::new(Some(thread))),
         })
     }
 
     fn tell(&self, told: Told) {
         // A screen that is gone has nobody before it.
-        let _ = self.input.send(Input::Told(told));
+        let _ = self.told.send(told);
     }
 
     pub fn event(&self, event: Event) {

@@ -7,16 +7,18 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::mpsc::Receiver;
-use std::sync::mpsc::RecvTimeoutError;
-use std::sync::mpsc::Sender;
-use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use crossbeam_channel::Receiver;
+use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::Sender;
+use crossbeam_channel::never;
+use crossbeam_channel::select;
+use crossbeam_channel::unbounded;
 use crossterm::event;
 use crossterm::event::KeyEventKind;
 use crossterm::execute;
@@ -43,14 +45,19 @@ const FRAME: Duration = Duration::from_micros(16_667);
 const TICK: Duration = Duration::from_millis(250);
 /// How long the reader of keys holds the terminal before somebody else may have it.
 const READ: Duration = Duration::from_millis(50);
-/// Events that are taken between two frames at most, so that keys are not late.
-const MOST_AT_ONCE: usize = 4096;
+/// How long what streams is taken before a frame is drawn.
+const TAKE: Duration = Duration::from_millis(8);
+/// Events that are taken before keys are looked for again.
+const BETWEEN_KEYS: usize = 64;
+/// Keys that are taken between two frames at most.
+const MOST_KEYS: usize = 4096;
 /// Terminals take about this much into their clipboard.
 const MOST_COPIED: usize = 74_000;
 
-pub(super) enum Input {
-    Told(Told),
-    Key(event::Event),
+/// What the screen reacts to. Keys overtake events, so that none waits behind a stream.
+struct Inputs {
+    keys: Receiver<event::Event>,
+    told: Receiver<Told>,
 }
 
 type Screens = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
@@ -58,7 +65,7 @@ type Screens = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
 pub(super) fn start(
     screen: Screen,
     on_command: OnCommand,
-) -> io::Result<(Sender<Input>, JoinHandle<()>)> {
+) -> io::Result<(Sender<Told>, JoinHandle<()>)> {
     terminal::restore_on_panic();
     terminal::enter()?;
     let terminal = match new_terminal() {
@@ -69,20 +76,22 @@ pub(super) fn start(
         }
     };
     // What is in it is bounded by what was printed and answered: nothing is sent for nothing.
-    let (input, inputs) = channel();
+    let (tell, told) = unbounded();
+    let (press, keys) = unbounded();
     let gate = Arc::new(Mutex::new(()));
-    read_keys(input.clone(), Arc::clone(&gate))?;
+    read_keys(press, Arc::clone(&gate))?;
     let chat = Chat {
         screen,
         terminal,
         on_command,
         gate,
         drawn: None,
+        is_typed: false,
     };
     let thread = std::thread::Builder::new()
         .name("podbay-screen".to_owned())
-        .spawn(move || chat.run(&inputs))?;
-    Ok((input, thread))
+        .spawn(move || chat.run(Inputs { keys, told }))?;
+    Ok((tell, thread))
 }
 
 fn new_terminal() -> io::Result<Screens> {
@@ -103,7 +112,7 @@ fn clear(terminal: &mut Screens) -> io::Result<()> {
 }
 
 /// Reads keys while nobody else has the gate.
-fn read_keys(input: Sender<Input>, gate: Arc<Mutex<()>>) -> io::Result<()> {
+fn read_keys(press: Sender<event::Event>, gate: Arc<Mutex<()>>) -> io::Result<()> {
     let read = move || {
         loop {
             let key = {
@@ -119,7 +128,7 @@ fn read_keys(input: Sender<Input>, gate: Arc<Mutex<()>>) -> io::Result<()> {
             };
             match key {
                 Ok(key) => {
-                    if input.send(Input::Key(key)).is_err() {
+                    if press.send(key).is_err() {
                         return;
                     }
                 }
@@ -145,51 +154,30 @@ struct Chat {
     on_command: OnCommand,
     gate: Arc<Mutex<()>>,
     drawn: Option<Instant>,
+    /// Whether something was typed since.
+    is_typed: bool,
 }
 
 impl Chat {
-    fn run(mut self, inputs: &Receiver<Input>) {
+    fn run(mut self, mut inputs: Inputs) {
         self.draw();
-        loop {
-            let wait = if self.screen.is_live() || self.screen.has_modal() {
-                TICK
-            } else {
-                Duration::from_secs(3600)
-            };
-            let first = match inputs.recv_timeout(wait) {
-                Ok(input) => Some(input),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            let now = Instant::now();
-            let mut is_key = false;
-            if let Some(first) = first {
-                is_key |= matches!(first, Input::Key(_));
-                self.take(first, now);
-                for _ in 0..MOST_AT_ONCE {
-                    let Ok(next) = inputs.try_recv() else { break };
-                    is_key |= matches!(next, Input::Key(_));
-                    self.take(next, now);
-                }
-            }
-            self.screen.tick(now);
-            if self.screen.is_closed() || terminal::is_lost() {
-                break;
-            }
+        while self.wait(&mut inputs) {
+            self.take(&inputs);
             // What streams waits for its frame; what is typed does not.
-            if !is_key
+            if !self.is_typed
                 && let Some(drawn) = self.drawn
                 && let Some(left) = FRAME.checked_sub(drawn.elapsed())
             {
-                std::thread::sleep(left);
-                let now = Instant::now();
-                for _ in 0..MOST_AT_ONCE {
-                    let Ok(next) = inputs.try_recv() else { break };
-                    self.take(next, now);
+                match inputs.keys.recv_timeout(left) {
+                    Ok(key) => self.key(key),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => std::thread::sleep(left),
                 }
-                if self.screen.is_closed() || terminal::is_lost() {
-                    break;
-                }
+                self.take(&inputs);
+            }
+            self.screen.tick(Instant::now());
+            if self.is_over() {
+                break;
             }
             self.draw();
         }
@@ -199,42 +187,96 @@ impl Chat {
         }
     }
 
-    fn take(&mut self, input: Input, now: Instant) {
-        let effects = match input {
-            Input::Told(Told::Edit { text, answer }) => {
-                let mut edited = Ok(String::new());
-                self.outside(|| edited = edit_text(&text, ".md"));
-                if let Err(problem) = &edited {
-                    self.screen.say(problem, Instant::now());
-                }
-                let _ = answer.send(edited.ok());
-                Vec::new()
+    /// Waits until something is there to react to, or it is time to draw what moves by itself.
+    /// Returns whether the screen is still there.
+    fn wait(&mut self, inputs: &mut Inputs) -> bool {
+        let wait = if self.screen.is_live() || self.screen.has_modal() {
+            TICK
+        } else {
+            Duration::from_secs(3600)
+        };
+        select! {
+            recv(inputs.keys) -> key => match key {
+                Ok(key) => self.key(key),
+                // The terminal is gone.
+                Err(_) => inputs.keys = never(),
+            },
+            recv(inputs.told) -> told => match told {
+                Ok(told) => self.told(told),
+                Err(_) => return false,
+            },
+            default(wait) => {}
+        }
+        !self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        self.screen.is_closed() || terminal::is_lost()
+    }
+
+    /// Takes what is there, until a key was typed or it is time for a frame.
+    fn take(&mut self, inputs: &Inputs) {
+        let begun = Instant::now();
+        loop {
+            for key in inputs.keys.try_iter().take(MOST_KEYS) {
+                self.key(key);
             }
-            Input::Told(told) => self.screen.told(told, now),
-            Input::Key(event::Event::Key(key)) if key.kind != KeyEventKind::Release => {
+            if self.is_typed || begun.elapsed() >= TAKE {
+                return;
+            }
+            let events = inputs.told.try_iter().take(BETWEEN_KEYS);
+            if events.map(|told| self.told(told)).count() < BETWEEN_KEYS {
+                return;
+            }
+        }
+    }
+
+    fn told(&mut self, told: Told) {
+        if let Told::Edit { text, answer } = told {
+            let mut edited = Ok(String::new());
+            self.outside(|| edited = edit_text(&text, ".md"));
+            if let Err(problem) = &edited {
+                self.screen.say(problem, Instant::now());
+            }
+            let _ = answer.send(edited.ok());
+        } else {
+            let effects = self.screen.told(told, Instant::now());
+            self.react(effects);
+        }
+    }
+
+    fn key(&mut self, key: event::Event) {
+        self.is_typed = true;
+        let now = Instant::now();
+        let effects = match key {
+            event::Event::Key(key) if key.kind != KeyEventKind::Release => {
                 self.screen.key(key, now)
             }
-            Input::Key(event::Event::Paste(text)) => {
+            event::Event::Paste(text) => {
                 self.screen.paste(&text, now);
                 Vec::new()
             }
-            Input::Key(event::Event::FocusGained) => {
+            event::Event::FocusGained => {
                 self.screen.set_focus(true);
                 Vec::new()
             }
-            Input::Key(event::Event::FocusLost) => {
+            event::Event::FocusLost => {
                 self.screen.set_focus(false);
                 Vec::new()
             }
             // The next frame asks for the size.
-            Input::Key(_) => Vec::new(),
+            _ => Vec::new(),
         };
+        self.react(effects);
+    }
+
+    fn react(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             self.carry_out(effect);
         }
         if let Some(words) = self.screen.take_notification() {
             let mut out = io::stdout();
-            // BEL for whoever looks elsewhere, OSC 9 for terminals that show a message.
+            // BEL for a user who looks elsewhere, OSC 9 for terminals that show a message.
             let _ = write!(out, "\x07\x1b]9;{words}\x1b\\").and_then(|()| out.flush());
         }
     }
@@ -283,5 +325,6 @@ impl Chat {
         let _ = self.terminal.draw(|frame| self.screen.draw(frame, now));
         let _ = execute!(self.terminal.backend_mut(), EndSynchronizedUpdate);
         self.drawn = Some(now);
+        self.is_typed = false;
     }
 }
