@@ -36,6 +36,7 @@ use podbay_event::ProjectChanges;
 use podbay_event::RunStatus;
 use podbay_event::SessionId;
 use podbay_event::Usage;
+use podbay_guest::memory::release_program_pages;
 use podbay_mcp::PromptDefinition;
 use podbay_mcp::ServerStatus;
 use podbay_policy::Mode;
@@ -168,6 +169,8 @@ impl Chat {
                 if seat.sandbox.is_by_turn() {
                     front.interrupt.end_turns();
                 }
+                // Most of the program that was needed for that is not needed again.
+                release_program_pages();
                 Ok(Self {
                     seat,
                     project: place.project.clone(),
@@ -228,8 +231,9 @@ impl Chat {
             // While this turn's sandbox is still there.
             self.look_for_branch(interrupt).await;
         }
-        // The next record may be long in coming.
+        // The next message may be long in coming.
         self.seat.recorder.sync();
+        release_program_pages();
         self.turns += outcome.turns;
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;

@@ -1,4 +1,5 @@
-//! Keeps the guest small: memory that is needed only at the start is given back.
+//! Keeps the guest, and a chat that waits for its user, small: memory that is needed only at the
+//! start is given back.
 //!
 //! Most resident memory of an idle guest is the program's own file. A static position-independent
 //! program reads its relocation table at the start, more than a megabyte, and never again; each
@@ -27,7 +28,7 @@ pub(super) fn limit_arenas() {
     unsafe_code,
     reason = "pages are given back to the kernel by their addresses"
 )]
-pub(super) fn release_program_pages() {
+pub fn release_program_pages() {
     for pages in unwritten_pages() {
         // SAFETY: these pages belong to segments that are mapped from the program's file and are
         // not writable, so each has the file's contents: the kernel maps the same bytes again when

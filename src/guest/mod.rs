@@ -39,7 +39,7 @@ pub mod keep;
 mod line_diff;
 mod listen;
 mod lookalike;
-mod memory;
+pub mod memory;
 mod mounts;
 mod network;
 mod order;
