@@ -195,6 +195,9 @@ impl Screen {
     }
 
     fn phase_words(&self, phase: &Phase) -> String {
+        if self.has_modal() {
+            return "waiting for your answer".to_owned();
+        }
         if let Some(panel) = self.transcript.running()
             && *phase != Phase::Asking
         {
@@ -210,6 +213,7 @@ impl Screen {
             }
             Phase::Writing => "writing".to_owned(),
             Phase::Asking => "waiting for your answer".to_owned(),
+            Phase::Ending => "ending the turn".to_owned(),
         }
     }
 

@@ -567,6 +567,7 @@ impl Screen {
                 duration_ms: ms,
             });
             self.turn_is_over(begun, now);
+            self.phase(Phase::Ending);
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) enum Phase {
     Thinking,
     Writing,
     Asking,
+    /// The model has answered: the changes are applied, or counted for a question.
+    Ending,
 }
 
 /// What the bottom line shows.
