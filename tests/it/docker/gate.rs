@@ -1,11 +1,15 @@
 //! The exec gate under a real engine: rules hold on what runs, however it comes to run.
 
+use std::time::Duration;
+
 use serde_json::json;
 
+use super::mounts::Image;
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
 
 /// Forms of a push, and commands that only look like one, tried one after the other in a repository
 /// with a remote.
@@ -14,15 +18,18 @@ const FORMS: &str = include_str!("../fixtures/gate/forms.sh");
 /// Swaps an argument while its program is executed.
 const RACE: &str = include_str!("../fixtures/gate/race.c");
 
+/// Starts programs as fast as they end.
+const STORM: &str = include_str!("../fixtures/gate/storm.c");
+
 /// Does something at its first instruction, if it is told to.
 const TARGET: &str = include_str!("../fixtures/gate/target.c");
 
 fn bash(env: &TestBox, options: &[&str], command: &str) -> Done {
     let call = serde_json::json!({ "command": command, "timeout_seconds": 600 });
-    run(env
-        .here(&["call"])
-        .args(options)
-        .args(["bash", &call.to_string()]))
+    let mut command = env.here(&["call"]);
+    command.args(options).args(["bash", &call.to_string()]);
+    // Twenty thousand races take their time.
+    start(&mut command).wait_within(Duration::from_mins(10))
 }
 
 /// A rule that holds for whatever starts the program.
@@ -129,6 +136,75 @@ fn many_programs_at_once_of_whatever_make_all_run_and_are_counted() {
     );
     // A storm while others continue.
     assert_eq!(bash(&env, &deny, "sh storm.sh").text(), "done\n");
+    env.assert_no_container();
+}
+
+/// Programs start as fast as the machine can for a while, a minute in `just soak`: each runs, and
+/// the sandbox is as before.
+#[test]
+#[expect(clippy::print_stderr, reason = "how many it were")]
+fn programs_that_start_without_a_pause_all_run_and_the_next_call_is_held_too() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("storm.c", STORM);
+    env.write("empty.c", "int main(void) { return 0; }\n");
+    env.write("then.sh", "touch made\n");
+    let settings = write_settings(&env, "bash(touch *)");
+    let deny = ["--config", settings.as_str()];
+    let build = "gcc -O2 -o storm storm.c && gcc -static -o empty empty.c";
+    assert_eq!(bash(&env, &[], build).code, 0);
+    let seconds = podbay_soak::whole_or(60, 1);
+    let done = bash(
+        &env,
+        &deny,
+        &format!("./storm {seconds} ./empty; sh then.sh"),
+    );
+    let text = done.text();
+    eprintln!("{seconds} s: {text}");
+    assert!(
+        text.contains(" failed=0\n") && !text.contains("started=0 "),
+        "{text}\n{}",
+        done.stderr
+    );
+    assert!(text.contains("`touch made` was not run"), "{text}");
+    assert!(!env.path("made").exists());
+    env.assert_no_container();
+}
+
+/// An image as alpine's: one static program with many names, and `ash` is its shell.
+#[test]
+#[ignore = "just soak: builds an image from Debian's archive"]
+fn rules_hold_in_an_image_of_busybox_alone() {
+    let Some(env) = TestBox::new() else { return };
+    let tools = Image::new(
+        &env,
+        "ENV APT_OPTIONS=-oAcquire::Check-Valid-Until=false\n\
+         RUN sh /usr/local/sbin/apt-install busybox-static musl-tools\n\
+         RUN echo 'int main(void) { return 0; }' > /e.c && mkdir -p /out/bin && musl-gcc -static -o /out/bin/empty /e.c\n\
+         RUN cp /bin/busybox /out/bin/ && cd /out/bin && for name in $(./busybox --list); do [ -e $name ] || ln -s busybox $name; done\n\
+         FROM scratch\n\
+         COPY --from=0 /out /",
+    );
+    let settings = write_settings(&env, "bash(wget *)");
+    let options = ["--config", settings.as_str(), "--image", tools.0.as_str()];
+    for command in [
+        "wget http://x/",
+        "busybox wget http://x/",
+        "sh -c 'exec wget http://x/'",
+        "xargs wget http://x/ < /dev/null",
+    ] {
+        env.write("try.sh", command);
+        let text = bash(&env, &options, "sh try.sh").text();
+        assert!(
+            text.contains("was not run") && text.contains("ask Ann"),
+            "{command}: {text}"
+        );
+    }
+    let text = bash(
+        &env,
+        &options,
+        "readlink /bin/sh; seq 3 | tail -n1; empty && echo empty; echo wget x | wc -w",
+    );
+    assert_eq!(text.text(), "busybox\n3\nempty\n2\n", "{}", text.stderr);
     env.assert_no_container();
 }
 
