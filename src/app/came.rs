@@ -119,11 +119,11 @@ impl Came {
 mod tests {
     use super::*;
     use podbay_wire::keep::ChangeKind;
+    use podbay_wire::keep::CountedPath;
     use podbay_wire::keep::EntryType;
     use podbay_wire::keep::LeftPath;
     use podbay_wire::keep::LeftReason;
     use podbay_wire::keep::PathChange;
-    use podbay_wire::keep::ReviewedPath;
     use podbay_wire::keep::ReviewedTurn;
 
     fn came(turn: ReviewedTurn) -> Came {
@@ -156,7 +156,7 @@ mod tests {
             unkept: None,
         };
         turn.came.changes = ["a", "b", "c"]
-            .map(|path| ReviewedPath {
+            .map(|path| CountedPath {
                 change: change(path),
                 lines: None,
             })

@@ -77,9 +77,12 @@ pub(super) fn of_turn(ended: &TurnEnded) -> ProjectChanges {
             .changes
             .first
             .iter()
-            .map(|change| changed_path(change, None))
+            .map(|path| changed_path(&path.change, path.lines))
             .collect(),
-        lines: None,
+        lines: Some(ChangedLines {
+            added: ended.n_added,
+            removed: ended.n_removed,
+        }),
         may_run: may_run_words(&ended.may_run, UNDO_DIFF),
         pending: false,
     }

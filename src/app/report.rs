@@ -252,7 +252,8 @@ impl Report {
     /// Takes what changed from one who has compared before and after. What is out of the project by
     /// now runs nowhere.
     pub(super) fn take_changes(&mut self, ended: &TurnEnded, git: Option<&git::Ended>) {
-        self.take_paths(ended.changes.first.iter(), ended.changes.n, UNDO_DIFF);
+        let paths = ended.changes.first.iter().map(|path| &path.change);
+        self.take_paths(paths, ended.changes.n, UNDO_DIFF);
         self.changed = of_turn(ended);
         let mut may_run = ended.may_run.clone();
         if let Some(git) = git {

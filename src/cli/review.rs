@@ -677,7 +677,7 @@ pub(super) fn summary(id: &str, pending: &PendingChanges) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podbay_app::ReviewedPath;
+    use podbay_app::CountedPath;
     use podbay_ui::Color;
 
     #[test]
@@ -779,7 +779,7 @@ mod tests {
     fn a_folder_that_is_counted_has_a_line() {
         let path = |path: &str, what: serde_json::Value, entry: &str| {
             let change = serde_json::json!({ "path": path, "what": what, "entry": entry, "mode": null, "n_bytes": null, "unkept": null });
-            serde_json::from_value::<ReviewedPath>(
+            serde_json::from_value::<CountedPath>(
                 serde_json::json!({ "change": change, "lines": null }),
             )
             .expect("a path")

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use podbay_app as app;
 use podbay_app::BytesPath;
 use podbay_app::ChangeKind;
+use podbay_app::CountedPath;
 use podbay_app::PendingChanges;
-use podbay_app::ReviewedPath;
 use podbay_app::RunTrigger;
 use podbay_app::TakenHunks;
 use podbay_app::TurnSelection;
@@ -50,7 +50,7 @@ pub(super) fn view(
     }
 }
 
-fn file(path: &ReviewedPath, pending: &PendingChanges, diff: Option<&str>) -> ReviewFile {
+fn file(path: &CountedPath, pending: &PendingChanges, diff: Option<&str>) -> ReviewFile {
     let change = &path.change;
     let runs = pending
         .may_run
@@ -93,7 +93,7 @@ fn file(path: &ReviewedPath, pending: &PendingChanges, diff: Option<&str>) -> Re
 }
 
 /// Returns the line with which the diff of a path begins.
-fn head_of(path: &ReviewedPath) -> String {
+fn head_of(path: &CountedPath) -> String {
     let after = &path.change.path;
     match &path.change.what {
         ChangeKind::Renamed { from } => format!("diff --git a/{from} b/{after}"),
@@ -235,7 +235,7 @@ diff --git a/text b/text
     fn pending() -> PendingChanges {
         let path = |path: &str, what: serde_json::Value| {
             let change = serde_json::json!({ "path": path, "what": what, "entry": "file", "mode": null, "n_bytes": null, "unkept": null });
-            serde_json::from_value::<ReviewedPath>(
+            serde_json::from_value::<CountedPath>(
                 serde_json::json!({ "change": change, "lines": { "n_added": 1, "n_removed": 1 } }),
             )
             .expect("a path")

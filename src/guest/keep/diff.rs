@@ -13,6 +13,8 @@ use super::text::is_binary;
 use super::text::is_text;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::ChangeKind;
+use podbay_wire::keep::CountedPath;
+use podbay_wire::keep::EntryType;
 use podbay_wire::keep::LineCount;
 use podbay_wire::keep::PathChange;
 
@@ -42,6 +44,22 @@ pub struct Diff {
     pub n_cut: u64,
     /// Line counts by path, also of truncated diffs; `None`: it is not text.
     pub lines: BTreeMap<BytesPath, Option<LineCount>>,
+}
+
+impl Diff {
+    /// Adds the lines to a change of its.
+    pub fn counted(&self, change: PathChange) -> CountedPath {
+        let known = self.lines.get(&change.path).copied().flatten();
+        CountedPath {
+            lines: known.filter(|_| has_lines(&change)),
+            change,
+        }
+    }
+}
+
+/// Whether a change is one of lines: a folder has some only if it replaced a file.
+pub(super) fn has_lines(change: &PathChange) -> bool {
+    change.entry != EntryType::Folder || matches!(change.what, ChangeKind::Type { .. })
 }
 
 /// Writes changes as a unified diff in git's format, of at most `most` bytes. Names are shown as

@@ -31,6 +31,7 @@ use super::turn_log::Turn;
 use super::turn_log::TurnLog;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::ApplyOutcome;
+use podbay_wire::keep::LineCount;
 use podbay_wire::keep::MayRun;
 use podbay_wire::keep::NamedList;
 use podbay_wire::keep::PathChange;
@@ -153,16 +154,26 @@ fn end_with(
         return Err(Error::NoTurn);
     };
     let snapshot = work.look()?;
-    let mut changes = work.close(&snapshot, false)?;
+    let changes = work.close(&snapshot, false)?;
+    // The turn is over, also where its lines cannot be counted.
+    let difference = unified(&work.store, &changes, MOST_DIFF).unwrap_or_default();
+    let mut changes = path_changes(&changes);
     nearest_first(&mut changes);
-    let (may_run, is_may_run_cut) = (may_run_in(&changes, auto_run), auto_run.is_cut());
-    Ok(TurnEnded {
+    let mut ended = TurnEnded {
         turn,
-        changes: changes.into_iter().collect(),
-        may_run,
-        is_may_run_cut,
+        may_run: may_run_in(&changes, auto_run),
+        is_may_run_cut: auto_run.is_cut(),
         passed_over: snapshot.passed_over,
-    })
+        ..TurnEnded::default()
+    };
+    for change in changes {
+        let counted = difference.counted(change);
+        let LineCount { n_added, n_removed } = counted.lines.unwrap_or_default();
+        ended.n_added += n_added;
+        ended.n_removed += n_removed;
+        ended.changes.add(counted);
+    }
+    Ok(ended)
 }
 
 /// Output of builds is deep, and the files that a user looks for are not.

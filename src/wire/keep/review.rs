@@ -214,7 +214,7 @@ pub struct PendingReview {
 /// The pending changes of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingChanges {
-    pub changes: NamedList<ReviewedPath>,
+    pub changes: NamedList<CountedPath>,
     /// Lines of all files together, as far as they were counted.
     pub n_added: u64,
     pub n_removed: u64,
@@ -240,8 +240,9 @@ impl PendingChanges {
     }
 }
 
+/// A changed path with its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReviewedPath {
+pub struct CountedPath {
     pub change: PathChange,
     /// Added and removed lines; `None` if they were not counted.
     pub lines: Option<LineCount>,

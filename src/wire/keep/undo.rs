@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::ApplyOutcome;
+use super::CountedPath;
 use super::NamedList;
 use super::PathChange;
 use super::UncapturedPath;
@@ -148,7 +149,12 @@ pub struct TurnBegan {
 pub struct TurnEnded {
     pub turn: u64,
     /// Those nearest to the top first.
-    pub changes: NamedList<PathChange>,
+    pub changes: NamedList<CountedPath>,
+    /// Lines of all files together, as far as they were counted.
+    #[serde(default)]
+    pub n_added: u64,
+    #[serde(default)]
+    pub n_removed: u64,
     /// Those of all changes that may run on the user's machine later.
     pub may_run: NamedList<MayRun>,
     /// Whether there may be others: hooks or git config name more than is examined.

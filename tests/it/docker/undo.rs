@@ -406,6 +406,11 @@ fn three_turns_of_a_chat_are_taken_back_by_two_and_brought_back() {
         talk.sees("> ");
         talk.types(&format!("write {n}\n"));
         talk.sees(&format!("Written {n}."));
+        talk.sees(if n == 1 {
+            "1 file, +1 −0"
+        } else {
+            "1 file, +1 −1"
+        });
     }
     talk.sees("> ");
     talk.types("/undo 2\n");

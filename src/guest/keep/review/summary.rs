@@ -7,6 +7,7 @@ use crate::keep::auto_run::AutoRun;
 use crate::keep::auto_run::ChangedPath;
 use crate::keep::compare::Change;
 use crate::keep::compare::path_changes;
+use crate::keep::diff::has_lines;
 use crate::keep::node::are_alike;
 use crate::keep::path_entry::NameCheck;
 use crate::keep::path_entry::PathEntry;
@@ -16,7 +17,6 @@ use podbay_wire::keep::EntryType;
 use podbay_wire::keep::LineCount;
 use podbay_wire::keep::PathChange;
 use podbay_wire::keep::PendingChanges;
-use podbay_wire::keep::ReviewedPath;
 
 /// Returns the changes that are counted and reported: a new or removed folder only if no change in
 /// it is.
@@ -89,16 +89,13 @@ pub(super) fn pending(
     // Output of builds is deep, and the files that a user looks for are not.
     all.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
     for change in all {
-        // A folder has lines only if it replaced a file.
-        let has_lines =
-            change.entry != EntryType::Folder || matches!(change.what, ChangeKind::Type { .. });
-        let known = difference.lines.get(&change.path);
-        pending.n_uncounted += u64::from(has_lines && known.is_none());
-        let lines = known.copied().flatten().filter(|_| has_lines);
-        let LineCount { n_added, n_removed } = lines.unwrap_or_default();
+        let is_known = difference.lines.contains_key(&change.path);
+        pending.n_uncounted += u64::from(has_lines(&change) && !is_known);
+        let counted = difference.counted(change);
+        let LineCount { n_added, n_removed } = counted.lines.unwrap_or_default();
         pending.n_added += n_added;
         pending.n_removed += n_removed;
-        pending.changes.add(ReviewedPath { change, lines });
+        pending.changes.add(counted);
     }
     pending
 }

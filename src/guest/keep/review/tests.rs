@@ -153,7 +153,7 @@ fn duplicate(from: &Path, to: &Path) {
 }
 
 fn told(pending: &PendingChanges) -> Vec<String> {
-    let line = |path: &podbay_wire::keep::ReviewedPath| match path.lines {
+    let line = |path: &podbay_wire::keep::CountedPath| match path.lines {
         Some(lines) => format!(
             "{} +{} -{}",
             path.change.path, lines.n_added, lines.n_removed

@@ -7,6 +7,7 @@ use crate::keep::pin;
 use crate::keep::testing::Scene;
 use crate::keep::testing::left;
 use podbay_wire::BytesPath;
+use podbay_wire::keep::LineCount;
 use podbay_wire::keep::TurnState;
 
 pub(super) fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnEnded {
@@ -211,6 +212,12 @@ fn diffs_of_turns_are_shown_separately() {
     scene.write("file", "the user's\n");
     let ended = take_turn(&scene, 2, || scene.write("file", "2\n"));
     assert_eq!(ended.changes.first.len(), 1);
+    let lines = LineCount {
+        n_added: 1,
+        n_removed: 1,
+    };
+    assert_eq!(ended.changes.first[0].lines, Some(lines));
+    assert_eq!((ended.n_added, ended.n_removed), (1, 1));
     let shown = difference(&scene.state(), 5).expect("shown");
     let lines: Vec<Vec<&str>> = shown
         .iter()

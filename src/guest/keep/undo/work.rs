@@ -11,6 +11,7 @@ use super::super::Snapshot;
 use super::super::StateFolder;
 use super::super::Store;
 use super::super::apply;
+use super::super::compare::Change;
 use super::super::compare::compare;
 use super::super::compare::path_changes;
 use super::super::journal::Journal;
@@ -67,7 +68,7 @@ impl<'a> UndoWork<'a> {
         let snapshot = self.look()?;
         let mut cut_off = Vec::new();
         if self.log.open().is_some() {
-            cut_off = self.close(&snapshot, true)?;
+            cut_off = path_changes(&self.close(&snapshot, true)?);
             nearest_first(&mut cut_off);
         }
         if self.log.turns.len() > self.most_turns + self.most_turns / 4 {
@@ -152,7 +153,7 @@ impl<'a> UndoWork<'a> {
         &mut self,
         snapshot: &Snapshot,
         is_interrupted: bool,
-    ) -> Result<Vec<PathChange>, Error> {
+    ) -> Result<Vec<Change>, Error> {
         self.close_at(snapshot.id, is_interrupted)
     }
 
@@ -160,7 +161,7 @@ impl<'a> UndoWork<'a> {
         &mut self,
         after: ObjectId,
         is_interrupted: bool,
-    ) -> Result<Vec<PathChange>, Error> {
+    ) -> Result<Vec<Change>, Error> {
         let Some((turn, before)) = self.log.open().map(|turn| (turn.turn, turn.before)) else {
             return Err(Error::NoTurn);
         };
@@ -170,12 +171,12 @@ impl<'a> UndoWork<'a> {
                 self.log.retain(|each| each.turn != turn)?;
                 return Ok(Vec::new());
             }
-            changes => path_changes(&changes?),
+            changes => changes?,
         };
         self.log.add(TurnRecord::End {
             turn,
             after,
-            n_changed: changes.len() as u64,
+            n_changed: path_changes(&changes).len() as u64,
             is_interrupted,
         })?;
         if before == after {

@@ -2,6 +2,7 @@ use super::*;
 use crate::BytesPath;
 use crate::frame;
 use crate::keep::ChangeKind;
+use crate::keep::CountedPath;
 use crate::keep::EntryType;
 use crate::keep::FromKeeper;
 use crate::keep::GitRefusal;
@@ -19,7 +20,6 @@ use crate::keep::PendingRepository;
 use crate::keep::PreparedRepository;
 use crate::keep::ReviewApplied;
 use crate::keep::ReviewDifference;
-use crate::keep::ReviewedPath;
 use crate::keep::RunTrigger;
 use crate::keep::TurnDifference;
 use crate::keep::TurnEnded;
@@ -213,7 +213,7 @@ fn changes_at_the_longest_paths_fit_into_one_frame() {
     let git = PendingGit {
         repositories: vec![repository],
     };
-    let path = |change| ReviewedPath {
+    let path = |change| CountedPath {
         change,
         lines: None,
     };
@@ -276,10 +276,9 @@ fn changes_at_the_longest_paths_fit_into_one_frame() {
         Kept::Turn {
             answer: Box::new(TurnAnswer::Ended(TurnEnded {
                 turn: 1,
-                changes: changes.clone(),
+                changes: pending.changes.clone(),
                 may_run,
-                is_may_run_cut: false,
-                passed_over: NamedList::default(),
+                ..TurnEnded::default()
             })),
         },
         Kept::Undo {
