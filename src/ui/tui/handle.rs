@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::thread::JoinHandle;
 
-use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 
 use podbay_event::Answer;
@@ -14,6 +13,7 @@ use podbay_event::Event;
 use podbay_event::ExecutionReport;
 use podbay_event::MessageQueue;
 
+use super::inbox::Inbox;
 use super::modal::Ask;
 use super::page::Page;
 use super::review::Review;
@@ -37,7 +37,7 @@ pub type OnCommand = Box<dyn Fn(podbay_event::Command) + Send>;
 /// The chat's screen; clones tell the same one.
 #[derive(Clone)]
 pub struct Tui {
-    told: Sender<Told>,
+    inbox: Arc<Inbox>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -53,18 +53,17 @@ impl Tui {
     ) -> std::io::Result<Self> {
         let (told, thread) = run::start(Screen::new(theme, facts, keys, queue), on_command)?;
         Ok(Self {
-            told,
+            inbox: Arc::new(Inbox::new(told)),
             thread: Arc::new(Mutex::new(Some(thread))),
         })
     }
 
     fn tell(&self, told: Told) {
-        // A screen that is gone has nobody before it.
-        let _ = self.told.send(told);
+        self.inbox.tell(told);
     }
 
     pub fn event(&self, event: Event) {
-        self.tell(Told::Event(Box::new(event)));
+        self.inbox.event(event);
     }
 
     /// Shows what an earlier run of the session left.

@@ -8,6 +8,7 @@ mod draw;
 mod editor;
 mod handle;
 mod highlight;
+mod inbox;
 mod keys;
 mod markdown;
 mod modal;

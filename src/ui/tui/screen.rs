@@ -2,6 +2,7 @@
 //! [`Effect`]s come out. It does nothing by itself, so that a test can hold a frame of it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -18,6 +19,7 @@ use podbay_event::ProjectChanges;
 use podbay_event::QueuedMessage;
 
 use super::editor::Editor;
+use super::inbox::StreamedText;
 use super::modal::Ask;
 use super::modal::Modal;
 use super::page::Page;
@@ -62,6 +64,8 @@ pub(super) enum Effect {
 /// What the driver and the session tell the screen.
 pub(super) enum Told {
     Event(Box<Event>),
+    /// Text that streams.
+    Streamed(Arc<StreamedText>),
     /// Events of an earlier run of the session.
     Past(Vec<Event>),
     Note(Tone, String),
@@ -186,6 +190,7 @@ impl Screen {
     pub(super) fn told(&mut self, told: Told, now: Instant) -> Vec<Effect> {
         match told {
             Told::Event(event) => self.event(&event, now),
+            Told::Streamed(text) => self.event(&text.take().into(), now),
             Told::Past(events) => {
                 self.is_past = true;
                 self.status.is_planning = false;
