@@ -7,7 +7,6 @@ use std::fmt;
 use std::fs;
 use std::fs::File;
 use std::fs::OpenOptions;
-use std::fs::TryLockError;
 use std::io;
 use std::io::Read;
 use std::io::Seek;
@@ -26,6 +25,7 @@ use serde::Serialize;
 use podbay_event::InstanceId;
 
 use super::State;
+use super::log_file::lock_soon;
 
 /// Most bytes of output that are kept of one job.
 const MOST_OUTPUT: u64 = 16 << 20;
@@ -124,7 +124,7 @@ impl Jobs {
                 .open(folder.join(name))
         };
         let lock = open("lock")?;
-        take(&lock)?;
+        lock_soon(&lock)?;
         Ok(JobWriter {
             record: read_record(&folder)?,
             log: open("log")?,
@@ -245,20 +245,6 @@ impl fmt::Display for JobState {
                 note.as_ref().map_or(Ok(()), |note| write!(f, ": {note}"))
             }
             Self::Failed { problem } => write!(f, "failed: {problem}"),
-        }
-    }
-}
-
-/// Takes the lock of a job. One that lists jobs has it for a moment.
-fn take(lock: &File) -> io::Result<()> {
-    let mut n_tries = 0;
-    loop {
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) if n_tries < 20 => {
-                n_tries += 1;
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            other => return other.map_err(io::Error::from),
         }
     }
 }

@@ -317,7 +317,7 @@ impl Drop for Log {
 
 /// Locks the file, so that one process alone appends. Does nothing on a file system without locks.
 pub(super) fn hold(file: &File, path: &Path) -> Result<(), Error> {
-    match file.try_lock() {
+    match log_file::lock_soon(file) {
         Err(TryLockError::WouldBlock) => Err(Error::Busy {
             path: path.to_owned(),
             pid: log_file::holder(file),

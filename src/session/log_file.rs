@@ -1,10 +1,12 @@
 use std::fs::File;
 use std::fs::OpenOptions;
+use std::fs::TryLockError;
 use std::io;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use super::Error;
 
@@ -31,6 +33,18 @@ impl LogFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
     }
+}
+
+/// Locks a file, if need be after a moment: who lists has a shared lock that long, and a process
+/// that starts a program has a copy of this one's until that is executed.
+pub(super) fn lock_soon(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..20 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            other => return other,
+        }
+    }
+    file.try_lock()
 }
 
 /// Opens a file for appending, mode 0600, without following symlinks.

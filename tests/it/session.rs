@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use podbay::event::ByteSize;
@@ -22,8 +23,6 @@ use podbay::session::Options;
 use podbay::session::State;
 use podbay::wire::WriteChange;
 use tempfile::TempDir;
-
-use crate::support::test_env::until;
 
 struct Home {
     state: State,
@@ -395,11 +394,24 @@ fn one_process_alone_writes_a_log() {
         1
     );
     drop(log);
-    // What another test forks holds the lock as well, until it becomes its program.
-    assert!(
-        until(|| Log::resume(&home.state, &path, &Options::default()).is_ok()),
-        "it can be resumed"
-    );
+    Log::resume(&home.state, &path, &Options::default()).expect("it can be resumed");
+}
+
+/// A list holds a log for a moment, and so does a process that is starting a program.
+#[test]
+fn a_log_that_is_held_for_a_moment_is_waited_for() {
+    let home = Home::new();
+    let log = home.log("2026-11-21T10:00:00Z", "abc", None);
+    let path = log.path().to_owned();
+    drop(log);
+    let held = fs::File::open(&path).expect("opens");
+    held.lock_shared().expect("is held");
+    let listing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        drop(held);
+    });
+    Log::resume(&home.state, &path, &Options::default()).expect("it can be resumed");
+    listing.join().expect("ends");
 }
 
 #[test]
