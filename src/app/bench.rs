@@ -166,7 +166,8 @@ impl Bench {
             Ground::Project(_) => Some(
                 Engine::open(&config.engine, cancel)
                     .await
-                    .map_err(Error::Engine)?,
+                    .map_err(Error::Engine)?
+                    .keeping_facts_in(&state.engines()),
             ),
             Ground::Socket(_) => None,
         };

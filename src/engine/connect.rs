@@ -7,6 +7,8 @@ use std::time::Duration;
 use async_recursion::async_recursion as boxed;
 use bollard::ClientVersion;
 use bollard::Docker;
+use serde::Deserialize;
+use serde::Serialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +18,7 @@ use super::address::Address;
 use super::address::ChosenAddress;
 use super::clean_up::Shutdown;
 use super::details::Component;
+use super::kept_facts::KeptFacts;
 use super::tcp;
 
 /// Oldest API version that is known to work: Docker 20.10.
@@ -35,10 +38,11 @@ pub struct Engine {
     pub(super) ending: Arc<Shutdown>,
     address: Arc<ChosenAddress>,
     facts: Arc<OnceCell<Facts>>,
+    kept: Option<Arc<KeptFacts>>,
 }
 
 /// Facts about the engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     pub address: String,
     /// What names this engine: a setting, a variable, a Docker context, a usual socket.
@@ -142,12 +146,39 @@ impl Engine {
             ending,
             address: Arc::new(chosen),
             facts: Arc::default(),
+            kept: None,
         })
+    }
+
+    /// Has the facts of an engine of this machine kept in a folder for a while, for callers whom a
+    /// runtime that was updated since does not matter.
+    #[must_use]
+    pub fn keeping_facts_in(mut self, folder: &Path) -> Self {
+        if let Address::Socket(socket) = &self.address.address {
+            self.kept = KeptFacts::of(socket, folder).map(Arc::new);
+        }
+        self
     }
 
     /// Returns the engine's facts. Requested once, which also negotiates the API version.
     pub async fn facts(&self, cancel: &CancellationToken) -> Result<&Facts, Error> {
-        self.facts.get_or_try_init(|| self.ask(cancel)).await
+        self.facts
+            .get_or_try_init(|| async {
+                let kept = self.kept.as_ref();
+                if let Some(facts) = kept.and_then(|kept| kept.load()) {
+                    return Ok(Facts {
+                        named_by: self.address.named_by.clone(),
+                        others: self.address.others.clone(),
+                        ..facts
+                    });
+                }
+                let facts = self.ask(cancel).await?;
+                if let Some(kept) = kept {
+                    kept.save(&facts);
+                }
+                Ok(facts)
+            })
+            .await
     }
 
     async fn ask(&self, cancel: &CancellationToken) -> Result<Facts, Error> {

@@ -1,4 +1,6 @@
 use async_recursion::async_recursion as boxed;
+use serde::Deserialize;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
@@ -22,7 +24,7 @@ pub struct Details {
 }
 
 /// A program that an engine consists of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Component {
     /// Such as `Engine`, `containerd` or `runc`.
     pub name: String,

@@ -27,6 +27,7 @@ mod image;
 mod image_archive;
 mod image_links;
 mod image_lookup;
+mod kept_facts;
 mod label;
 mod machine_id;
 mod options;

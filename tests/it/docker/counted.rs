@@ -72,6 +72,30 @@ fn a_run_has_one_keeper_and_fills_no_volume() {
     }
 }
 
+/// An engine that names its process beside its socket is asked what it is once in a while.
+#[test]
+fn what_an_engine_is_gets_asked_again_when_it_was_started_anew() {
+    let Some(env) = TestBox::new() else { return };
+    let socket = env.beside("engine");
+    let n_asked = || {
+        let _ = std::fs::remove_file(&socket);
+        let proxy = EngineProxy::start(socket.clone(), |_| {});
+        let mut command = env.here(&["sh", "--", "true"]);
+        run(command.env("DOCKER_HOST", proxy.address())).expect(0);
+        let seen = proxy.seen();
+        let info = seen.iter().filter(|request| request.path == "/info");
+        info.count()
+    };
+    assert_eq!((n_asked(), n_asked()), (1, 1), "nothing names its process");
+    let named = env.beside("docker.pid");
+    let name = || std::fs::write(&named, std::process::id().to_string()).expect("written");
+    name();
+    assert_eq!((n_asked(), n_asked()), (1, 0));
+    name();
+    assert_eq!(n_asked(), 1);
+    env.assert_no_container();
+}
+
 #[test]
 fn only_what_was_done_with_git_is_taken_over_by_a_keeper_that_can_write() {
     let Some(env) = repository() else { return };
