@@ -59,10 +59,14 @@ impl Chat {
                 file.text[..end].trim_end_matches('\n')
             ));
             let n_lines = file.text[..end].lines().count();
-            notes.push(if is_cut {
-                format!("{path}: the first {n_lines} lines go with the message, the rest is cut")
-            } else {
-                format!("{path}: {n_lines} lines go with the message")
+            notes.push(match n_lines {
+                _ if is_cut => {
+                    format!(
+                        "{path}: the first {n_lines} lines go with the message, the rest is cut"
+                    )
+                }
+                1 => format!("{path}: 1 line goes with the message"),
+                _ => format!("{path}: {n_lines} lines go with the message"),
             });
         }
         (whole, notes)

@@ -141,6 +141,7 @@ pub use models::model_to_pull;
 pub use models::pull_model;
 pub use models::remove_model;
 pub use other_model::check_model;
+pub use other_model::other_models;
 pub use other_model::set_model;
 pub use parse::ParsedText;
 pub use parse::parse_text;

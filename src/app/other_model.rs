@@ -24,17 +24,12 @@ pub async fn check_model(
     name: &str,
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
-    let Some(endpoint) = &config.llm.endpoint else {
+    let Some(endpoint) = endpoint(config)? else {
         let store = store(config, state)?;
         return store.check(name).await.map_err(Error::Inference);
     };
-    let endpoint = Endpoint::parse(endpoint).map_err(|error| Error::Model(error.into()))?;
     let shown = endpoint.to_string();
-    let client = Client::new(endpoint, key, config.llm.clone()).map_err(Error::Model)?;
-    let names = client
-        .model_names(cancel, config.llm.probe_timeout())
-        .await
-        .map_err(Error::Model)?;
+    let names = names(endpoint, config, key, cancel).await?;
     if names.is_empty() || is_listed(&names, name) {
         return Ok(());
     }
@@ -45,6 +40,40 @@ pub async fn check_model(
             first(&names)
         ),
     ))
+}
+
+/// Says which models could answer instead; nothing where the endpoint lists none.
+#[boxed]
+pub async fn other_models(
+    config: &Config,
+    key: Option<Secret>,
+    cancel: &CancellationToken,
+) -> Result<Option<String>, Error> {
+    let Some(endpoint) = endpoint(config)? else {
+        return Ok(Some("`podbay models list` names them".to_owned()));
+    };
+    let names = names(endpoint, config, key, cancel).await?;
+    Ok((!names.is_empty()).then(|| first(&names)))
+}
+
+fn endpoint(config: &Config) -> Result<Option<Endpoint>, Error> {
+    let endpoint = config.llm.endpoint.as_deref().map(Endpoint::parse);
+    endpoint
+        .transpose()
+        .map_err(|error| Error::Model(error.into()))
+}
+
+async fn names(
+    endpoint: Endpoint,
+    config: &Config,
+    key: Option<Secret>,
+    cancel: &CancellationToken,
+) -> Result<Vec<String>, Error> {
+    let client = Client::new(endpoint, key, config.llm.clone()).map_err(Error::Model)?;
+    client
+        .model_names(cancel, config.llm.probe_timeout())
+        .await
+        .map_err(Error::Model)
 }
 
 /// Has another model answer from the next session on.

@@ -439,10 +439,12 @@ pub(super) struct SessionFlags {
     #[arg(long, help_heading = "Permissions")]
     pub(super) deny_is_failure: bool,
     /// Continue with an earlier session of this project: its id, the beginning of one, its name, or
-    /// `last`
+    /// `last`; a chat lists them where none is named
     #[arg(
         long,
         value_name = "ID",
+        num_args = 0..=1,
+        default_missing_value = "",
         conflicts_with = "go_on",
         help_heading = "Session"
     )]

@@ -74,6 +74,7 @@ pub(super) async fn begin_with(
     flags: SessionFlags,
     first: Option<String>,
 ) -> Result<u8, app::Error> {
+    let first = first.or_else(|| flags::picks_session(&flags).then(|| "/resume".to_owned()));
     let folder = flags.place.path.as_deref();
     let mut setup = Setup::in_project(&flags.place.config, folder, overrides_of(&flags)?)?;
     if flags.output == OutputFormat::Json {

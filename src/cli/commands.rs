@@ -142,10 +142,17 @@ pub(super) async fn other(
             Ok(()) => return Did::Other(Other::Model(rest.to_owned())),
             Err(error) => Err(error),
         },
-        "model" => Ok(format!(
-            "{} answers; /model NAME continues with another one.",
-            chat.model()
-        )),
+        "model" => {
+            let models = match api_key(&setup.config) {
+                Ok(key) => app::other_models(&setup.config, key, interrupt.run()).await,
+                Err(error) => Err(error),
+            };
+            models.map(|models| {
+                let of = models.map_or_else(String::new, |models| format!(": {models}"));
+                let model = chat.model();
+                format!("{model} answers; /model NAME continues with another one{of}.")
+            })
+        }
         "session" | "resume" => match sessions(rest, chat, setup) {
             Ok(Some(id)) => match another(&id, chat, setup) {
                 Ok(()) => return Did::Other(Other::Resume(id)),

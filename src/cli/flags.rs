@@ -297,9 +297,15 @@ pub(super) fn mode(
     }
 }
 
+/// Whether an earlier session is to be continued, and none is named.
+pub(super) fn picks_session(flags: &SessionFlags) -> bool {
+    flags.resume.as_deref() == Some("")
+}
+
 /// Returns the session to continue, where one is named.
 pub(super) fn resume(flags: &SessionFlags) -> Option<Resume> {
     match &flags.resume {
+        Some(_) if picks_session(flags) => None,
         Some(id) => Some(Resume::Id(id.clone())),
         None => flags.go_on.then_some(Resume::Latest),
     }

@@ -58,6 +58,12 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         warnings = setup.show_warnings(&terminal);
         let is_reviewed =
             setup.config.sandbox.changes == Changes::Review && !app::is_attached(&setup.config);
+        if flags::picks_session(&args.session) {
+            return Err(app::Error::usage(
+                "--resume names no session",
+                "`podbay sessions list` lists them; --continue takes the one that was worked on last",
+            ));
+        }
         if args.session.apply && !is_reviewed {
             return Err(app::Error::usage(
                 "--apply applies a pending review, and here changes are live",

@@ -708,6 +708,12 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
             "abcdefghjkmn.jsonl: it is empty",
         ],
     );
+    refused(
+        &Machine::of("empty.jsonl"),
+        &["--resume"],
+        2,
+        &["--resume names no session", "--continue"],
+    );
     let headless = Machine::of("2026-11-21_headless2345.jsonl");
     refused(
         &headless,

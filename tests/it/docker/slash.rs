@@ -51,7 +51,7 @@ fn tried(name: &str) -> Option<Tried> {
         "mode" => same("", "mode auto"),
         "plan" => same("", "plan mode off; no plan yet"),
         "answers" => same("", "Nothing was allowed for more than once"),
-        "model" => same("", "scripted answers; /model NAME"),
+        "model" => same("", "continues with another one: scripted."),
         "tools" => same("", "read_file"),
         "mcp" => same("", "This session has no MCP servers"),
         "agents" => same("", "general-purpose"),
