@@ -39,8 +39,9 @@ use super::screen::Told;
 use super::terminal;
 use crate::edit_text;
 
-/// At most so often a frame is drawn: 60 times a second.
-const FRAME: Duration = Duration::from_micros(16_667);
+/// How often what streams is drawn: 50 times a second. What is typed is drawn at once, and all of
+/// it together stays below 60 frames.
+const FRAME: Duration = Duration::from_millis(20);
 /// How often what moves by itself is drawn.
 const TICK: Duration = Duration::from_millis(250);
 /// How long the reader of keys holds the terminal before somebody else may have it.
