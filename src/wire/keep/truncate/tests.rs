@@ -276,7 +276,10 @@ fn changes_at_the_longest_paths_fit_into_one_frame() {
         Kept::Turn {
             answer: Box::new(TurnAnswer::Ended(TurnEnded {
                 turn: 1,
-                changes: pending.changes.clone(),
+                changes: NamedList {
+                    n: changes.n,
+                    ..pending.changes.clone()
+                },
                 may_run,
                 ..TurnEnded::default()
             })),
