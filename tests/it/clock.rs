@@ -21,6 +21,11 @@ const READERS: &[(&str, usize, &str)] = &[
         "the engine dates events by it; the moment also ticks by the other clock, for a jump in between",
     ),
     (
+        "engine/kept_facts.rs",
+        1,
+        "how old the facts of an engine are; at worst it is asked once more, or they count longer while the same process answers",
+    ),
+    (
         "engine/sweep.rs",
         1,
         "the age of guests of other builds that nobody uses; at worst one is applied again",
