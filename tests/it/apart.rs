@@ -148,15 +148,17 @@ print("stopped", os.WSTOPSIG(os.waitpid(pid, 0)[1]) == signal.SIGSTOP)
 TRACE_EXIT = 0x40
 print("options", libc.ptrace(0x4200, pid, 0, TRACE_EXIT))
 memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
-print("read", os.pread(memory, 6, ctypes.addressof(buffer)))
+print("read", os.pread(memory, 6, ctypes.addressof(buffer)), flush=True)
 os.pwrite(memory, b"after!", ctypes.addressof(buffer))
-print("continues", libc.ptrace(7, pid, 0, 0), flush=True)
-print("stops at its end", os.waitpid(pid, 0)[1] >> 8 == signal.SIGTRAP | 6 << 8)
+continues = libc.ptrace(7, pid, 0, 0)
+end = os.waitpid(pid, 0)[1]
+print("continues", continues)
+print("stops at its end", end >> 8 == signal.SIGTRAP | 6 << 8)
 libc.ptrace(7, pid, 0, 0)
 print("ended", os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
 "#;
 
-pub(crate) const DEBUGGED: &str = "stopped True\noptions 0\nread b'before'\ncontinues 0\nafter!\nstops at its end True\nended 7\n";
+pub(crate) const DEBUGGED: &str = "stopped True\noptions 0\nread b'before'\nafter!\ncontinues 0\nstops at its end True\nended 7\n";
 
 #[tokio::test]
 async fn a_call_debugs_what_it_has_started() {
