@@ -22,6 +22,7 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::connect::Facts;
+use super::label;
 
 /// How long facts count.
 const LIFETIME: Duration = Duration::from_mins(5);
@@ -107,15 +108,12 @@ impl Process {
         let named_by = socket.with_file_name("docker.pid");
         let id: u32 = fs::read_to_string(&named_by).ok()?.trim().parse().ok()?;
         let metadata = fs::metadata(&named_by).ok()?;
-        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name of the program, which may hold anything, ends with the last parenthesis.
-        let (_, rest) = stat.rsplit_once(')')?;
         Some(Self {
             socket: socket.to_owned(),
             id,
-            begun: rest.split_whitespace().nth(19)?.parse().ok()?,
+            begun: label::started(id)?,
             named: metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec(),
-            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?,
+            boot: label::boot(),
         })
     }
 }

@@ -171,15 +171,11 @@ impl fmt::Display for Owner {
 
 impl PidScope {
     fn here() -> Self {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .unwrap_or_default()
-            .trim()
-            .to_owned();
         let link = fs::read_link("/proc/self/ns/pid")
             .map(|link| link.to_string_lossy().into_owned())
             .unwrap_or_default();
         Self {
-            boot,
+            boot: boot(),
             namespace: link.chars().filter(char::is_ascii_digit).collect(),
             machine: machine(),
         }
@@ -207,7 +203,16 @@ impl fmt::Display for PidScope {
     }
 }
 
-fn started(pid: u32) -> Option<u64> {
+/// Returns the id of this boot of the machine; empty if the kernel does not say it.
+pub(super) fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// Returns when a process began, in clock ticks since the machine started.
+pub(super) fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command's name may contain a parenthesis, so fields are counted after the last one. A
     // zombie has ended.

@@ -39,8 +39,8 @@ use super::screen::Told;
 use super::terminal;
 use crate::edit_text;
 
-/// How often what streams is drawn: 50 times a second. What is typed is drawn at once, and all of
-/// it together stays below 60 frames.
+/// How often what streams is drawn: 50 times a second. What is typed is drawn at once; at ten keys
+/// a second that makes 60 frames.
 const FRAME: Duration = Duration::from_millis(20);
 /// How often what moves by itself is drawn.
 const TICK: Duration = Duration::from_millis(250);
